@@ -1,11 +1,17 @@
 # A list of commands; what they do is in Rust (test/kit, test/tools).
 CARGO ?= cargo
+TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types install-manifest image release requirements check-tools
+.PHONY: help demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types install-manifest image release requirements check-rust check-tools
 
-demo: check-tools ## an operator installed and upgraded on a local control plane (DEMO_EXIT=1: end then)
-	@$(CARGO) build --quiet --locked -p operator-controller -p olm-test --bin operator-controller --bin olm-test-supervisor --bin olm-demo
-	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked -p olm-test --bin olm-demo
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: check-rust ## an operator installed and upgraded on a local control plane, or on KUBECONFIG's (DEMO_EXIT=1: end then)
+	@echo "Building what is missing. The first time that is everything, which takes 10 to 30 minutes."
+	@$(CARGO) build --locked -p olm-test-programs --bin olm-demo-build
+	@$(TARGET)/debug/olm-demo-build
+	@OLM_TEST_BUILT=1 $(TARGET)/debug/olm-demo
 
 # What the program's account asked for in the suites, which is compared with its table of rights.
 RIGHTS_USED ?= $(CURDIR)/target/rights-used
@@ -14,7 +20,7 @@ test: check-tools ## everything
 	$(CARGO) build --locked --workspace --bins
 	@rm -rf $(RIGHTS_USED)
 	OLM_TEST_BUILT=1 OLM_TEST_RIGHTS=$(RIGHTS_USED) $(CARGO) test --locked --workspace
-	$${CARGO_TARGET_DIR:-target}/debug/olm-rights-used $(RIGHTS_USED)
+	$(TARGET)/debug/olm-rights-used $(RIGHTS_USED)
 
 test-otel: check-tools ## traces, which only builds with the feature otel have
 	$(CARGO) test --locked -p olm-runtime --features otel traces
@@ -38,8 +44,8 @@ test-takeover: check-tools ## clusters on which upstream installed operators, ta
 e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind in docker or podman (OLM_E2E_NODE=own: without an engine, root on Debian)
 	@$(CARGO) build --quiet --locked --workspace --bins
 	@rm -rf $(RIGHTS_USED)-e2e
-	@OLM_TEST_RIGHTS=$(RIGHTS_USED)-e2e $${CARGO_TARGET_DIR:-target}/debug/olm-e2e
-	@$${CARGO_TARGET_DIR:-target}/debug/olm-rights-used --some $(RIGHTS_USED)-e2e
+	@OLM_TEST_RIGHTS=$(RIGHTS_USED)-e2e $(TARGET)/debug/olm-e2e
+	@$(TARGET)/debug/olm-rights-used --some $(RIGHTS_USED)-e2e
 
 PREVIOUS ?= HEAD~1
 PREVIOUS_FOLDER = $(CURDIR)/target/previous
@@ -62,7 +68,7 @@ fuzz: check-tools ## readers of foreign input, fed with hostile inputs and mutat
 
 fuzz-check: check-tools ## compiles the entry points for cargo-fuzz (to run them: cargo +nightly fuzz run --fuzz-dir test/tools/fuzz NAME)
 	@cp Cargo.lock test/tools/fuzz/Cargo.lock
-	$(CARGO) check --manifest-path test/tools/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target}/fuzz
+	$(CARGO) check --manifest-path test/tools/fuzz/Cargo.toml --target-dir $(TARGET)/fuzz
 
 lint: ## format, clippy, generated files
 	$(CARGO) fmt --all --check
@@ -74,21 +80,24 @@ manifests: ## writes the generated part of config/
 # Where the images are pushed to; kubelets find them under this name.
 IMAGE_PREFIX ?= localhost/olmv1
 PROGRAMS ?= operator-controller catalogd olm
-IMAGE_TARGET ?= $(shell rustc -vV | sed -n 's/^host: //p')
-IMAGE_BINARIES = $${CARGO_TARGET_DIR:-target}/$(IMAGE_TARGET)/release
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+IMAGE_TARGET ?= $(HOST)
+IMAGE_BINARIES = $(TARGET)/$(IMAGE_TARGET)/release
 IMAGES ?= target/images
 
 # Static programs with glibc, and no folder of this machine in them. Their target is named, so that nothing of this
-# concerns build scripts and macros.
+# concerns build scripts and macros. The packer is built with them, as long as they can run here: a build of its own would
+# compile most of it a second time.
 FOLDERS = $(CURDIR)=/src $${CARGO_HOME:-$$HOME/.cargo}=/cargo $${CARGO_TARGET_DIR:-$(CURDIR)/target}=/target
 STATIC = RUSTFLAGS="-C target-feature=+crt-static $(FOLDERS:%=--remap-path-prefix=%)" \
 	CFLAGS="$(FOLDERS:%=-ffile-prefix-map=%)" SOURCE_DATE_EPOCH=0
+PACK = $(if $(filter $(HOST),$(IMAGE_TARGET)),$(IMAGE_BINARIES)/olm-image-build,$(CARGO) run --locked --release -p olm-image-build --)
 
-image: check-tools ## one OCI archive for each program, for ctr, podman, kind and docker
-	@$(STATIC) $(CARGO) build --quiet --locked --release --target $(IMAGE_TARGET) \
-		-p operator-controller -p catalogd -p olm-cli -p olm-sample-operator $(PROGRAMS:%=--bin %)
-	@$(CARGO) run --quiet --locked -p olm-image-build -- --binaries $(IMAGE_BINARIES) --out $(IMAGES) \
-		--prefix $(IMAGE_PREFIX) $(PROGRAMS)
+image: check-rust ## one OCI archive for each program, for ctr, podman, kind and docker
+	@$(STATIC) $(CARGO) build --locked --release --target $(IMAGE_TARGET) \
+		-p operator-controller -p catalogd -p olm-cli -p olm-sample-operator -p olm-image-build \
+		--bin olm-image-build $(PROGRAMS:%=--bin %)
+	@$(PACK) --binaries $(IMAGE_BINARIES) --out $(IMAGES) --prefix $(IMAGE_PREFIX) $(PROGRAMS)
 
 RELEASE_PROFILE ?= release
 # --tag, --repository and --builder of olm-release.
@@ -96,7 +105,7 @@ RELEASE_FLAGS ?=
 
 release: check-tools ## programs, images, chart, manifests, bills of materials, provenance and checksums, in target/dist
 	@$(CARGO) build --quiet --locked -p olm-release
-	@$(STATIC) $${CARGO_TARGET_DIR:-target}/debug/olm-release --out target/dist \
+	@$(STATIC) $(TARGET)/debug/olm-release --out target/dist \
 		--profile $(RELEASE_PROFILE) --prefix $(IMAGE_PREFIX) $(RELEASE_FLAGS)
 
 kubernetes-types: ## writes the table of Kubernetes' types, of the version in test/kit/controlplane/go.mod
@@ -108,10 +117,17 @@ install-manifest: ## install.yaml with images of IMAGE_PREFIX, to standard outpu
 requirements: ## checks test/requirements.md: every requirement has a test that exists; prints counts
 	@$(CARGO) test --quiet --locked -p olm-test --test workspace -- requirements:: --nocapture
 
-check-tools: # names what is missing before minutes are spent on building
-	@ok=true; need() { command -v "$$1" >/dev/null || { echo "$$1 is missing: $$2" >&2; ok=false; }; }; \
+NEED = ok=true; need() { command -v "$$1" >/dev/null || { echo "$$1 is missing: $$2" >&2; ok=false; }; }
+
+check-rust: # names what is missing before minutes are spent on building
+	@$(NEED); \
 	need $(CARGO) "install Rust with rustup (https://rustup.rs)"; \
 	need cc "install a C compiler, for instance gcc or clang"; \
-	[ -n "$$KUBEBUILDER_ASSETS$$KUBECONFIG" ] || \
+	$$ok
+
+# What Go builds is built once, after which nothing needs it.
+check-tools: check-rust
+	@$(NEED); \
+	[ -n "$$KUBECONFIG" ] || [ -d "$${XDG_CACHE_HOME:-$$HOME/.cache}/olm/controlplane" ] || \
 	need go "install Go 1.26 or later (https://go.dev/dl), or set KUBECONFIG to a cluster for the tests"; \
 	$$ok

@@ -1,17 +1,13 @@
 //! The program: flags to configuration, and what it adds to the shell of a process.
 
-use std::sync::Arc;
+use std::{error::Error, sync::Arc};
 
 use clap::Parser;
-use olm_runtime::{
-    DEFAULT_TERMS, FeatureGates, FlagError, GateSyntax, LeaseLost, Process, ProcessError, ProcessFlags,
-    SystemClock, log_gates,
-};
-use thiserror::Error;
+use olm_runtime::{DEFAULT_TERMS, FeatureGates, LeaseLost, Process, ProcessFlags, SystemClock, log_gates};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::{CatalogFlags, Catalogd, Config, ConfigError, LEASE, SERVING_SECRET, StoreError, campaign};
+use crate::{CatalogFlags, Catalogd, Config, LEASE, SERVING_SECRET, campaign};
 
 /// Where catalog content is served without the flag.
 const CATALOGS_ADDRESS: &str = ":8443";
@@ -29,35 +25,9 @@ pub struct Command {
     catalogs: CatalogFlags,
 }
 
-/// Why the program ended.
-#[derive(Debug, Error)]
-pub enum CommandError {
-    /// A flag that every program has.
-    #[error(transparent)]
-    Flag(#[from] FlagError),
-    /// A flag of catalogs, or a feature gate.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The value of a feature gate.
-    #[error(transparent)]
-    Gate(#[from] GateSyntax),
-    /// Clients, certificate or ports.
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    /// The store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The lease went to another process.
-    #[error("{0}: this one ends to start afresh")]
-    LeaseLost(#[from] LeaseLost),
-}
-
 impl Command {
     /// Runs until `shutdown`.
-    ///
-    /// # Errors
-    /// The flags contradict each other, something at the start fails, or the lease is lost.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), CommandError> {
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), Box<dyn Error + Send + Sync>> {
         let config = self.config()?;
         log_gates(config.gates());
         let settings =
@@ -72,14 +42,14 @@ impl Command {
         process.follow_pull_secrets(move || woken.wake()).await;
         let tls = process.serve((SERVING_SECRET, &names), move || ready.ready()).await?;
         let address = self.catalogs.address(CATALOGS_ADDRESS);
-        process.spawn_server("catalogs", address, catalogd.router(), Some(tls))?;
+        process.spawn_server("the server of catalogs", address, catalogd.router(), Some(tls))?;
         let led = lead(&process, catalogd).await;
-        process.end().await;
+        process.end().await?;
         Ok(led?)
     }
 
     /// The settings of catalogd itself.
-    fn config(&self) -> Result<Config, CommandError> {
+    fn config(&self) -> Result<Config, Box<dyn Error + Send + Sync>> {
         let mut config = self.catalogs.config()?;
         config.apply_feature_gates(&FeatureGates::parse(&self.process.feature_gates)?)?;
         Ok(config)

@@ -59,9 +59,6 @@ impl Config {
     }
 
     /// Applies `--feature-gates`.
-    ///
-    /// # Errors
-    /// A gate is unknown.
     pub fn apply_feature_gates(&mut self, gates: &FeatureGates) -> Result<(), ConfigError> {
         if let Some(on) = gates.alpha() {
             (self.metas, self.graphql) = (on, on);

@@ -8,19 +8,17 @@
 //! nothing.
 
 mod decide;
-mod events;
 mod fetch;
-mod write;
 
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt, api::ObjectMeta};
 use olm_api::{
-    names::DELETE_SERVER_CACHE_FINALIZER,
+    names::{CATALOG_NAME_LABEL, CATALOGD_FIELD_MANAGER, DELETE_SERVER_CACHE_FINALIZER},
     v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
 };
-use olm_runtime::{Clock, Job, MemoryBudget, Next, OwnWrites, PANIC_REPORT};
+use olm_runtime::{Clock, EventPublisher, Job, MemoryBudget, Next, ObjectWriter, PANIC_REPORT};
 use tokio::sync::watch;
 
 use crate::{
@@ -28,22 +26,23 @@ use crate::{
     status::{Facts, Outcome, Served, status},
 };
 use decide::{Check, decide, poll_interval};
-use events::Events;
 pub(crate) use fetch::FetchJobs;
 use fetch::{Fetcher, in_progress};
 
+/// Longest value of a label.
+const LABEL_BYTES_MAX: usize = 63;
+
 /// Everything a reconcile needs.
 pub(crate) struct Reconciler {
-    pub(crate) api: Api<ClusterCatalog>,
     pub(crate) store: Arc<CatalogStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) leader: watch::Receiver<bool>,
     /// `<scheme>://<host>/catalogs`.
     pub(crate) base_url: String,
-    events: Events,
+    events: EventPublisher,
     fetcher: Arc<Fetcher>,
     jobs: FetchJobs,
-    writes: OwnWrites,
+    objects: ObjectWriter<ClusterCatalog>,
 }
 
 /// The state of a catalog's content.
@@ -84,17 +83,16 @@ impl Reconciler {
         base_url: String,
         jobs: FetchJobs,
     ) -> Self {
-        let events = Events::new(client.clone());
-        let api = Api::all(client);
+        let events = EventPublisher::new(client.clone(), "catalogd", None);
         let fetcher = Arc::new(Fetcher::new(Arc::clone(&store), source, Arc::clone(&clock), memory));
-        let writes = OwnWrites::default();
-        Self { api, store, clock, leader, base_url, events, fetcher, jobs, writes }
+        let objects = ObjectWriter::new(client, CATALOGD_FIELD_MANAGER, Arc::clone(&clock));
+        Self { store, clock, leader, base_url, events, fetcher, jobs, objects }
     }
 
     /// Reconciles one catalog, as far as that is this replica's part.
     pub(crate) async fn reconcile(&self, catalog: &ClusterCatalog) -> Next {
         let name = catalog.name_any();
-        if let Some(left) = self.writes.behind(catalog, self.clock.now()) {
+        if let Some(left) = self.objects.behind(catalog) {
             return Next::After(left);
         }
         let next = if *self.leader.borrow() {
@@ -115,8 +113,8 @@ impl Reconciler {
         }
         let outcome = Outcome::Failed { message: PANIC_REPORT, terminal: false, advice: None };
         match self.report(&catalog.name_any(), catalog, outcome).await {
-            Ok(true) => self.events.failed(catalog, false, PANIC_REPORT).await,
-            Ok(false) => {}
+            Ok(Some(_)) => self.warn(catalog, false, PANIC_REPORT).await,
+            Ok(None) => {}
             Err(error) => tracing::warn!(catalog = catalog.name_any(), %error, "reporting a panic"),
         }
     }
@@ -146,15 +144,16 @@ impl Reconciler {
         if is_gone(catalog) {
             return self.retire(name, catalog).await.unwrap_or_else(|error| Next::Retry(error.to_string()));
         }
-        let catalog = match self.claim(catalog).await {
-            Ok(catalog) => catalog,
+        let claimed = match self.claim(catalog).await {
+            Ok(claimed) => claimed,
             Err(error) => return Next::Retry(error.to_string()),
         };
+        let catalog = claimed.as_ref().unwrap_or(catalog);
         if self.store.generation(name).is_none() {
             self.store.announce(name, announced(catalog.status.as_ref()));
         }
-        let observed = self.observe(name, &catalog).await.unwrap_or_else(Observed::from);
-        self.conclude(name, &catalog, observed).await.unwrap_or_else(|error| Next::Retry(error.to_string()))
+        let observed = self.observe(name, catalog).await.unwrap_or_else(Observed::from);
+        self.conclude(name, catalog, observed).await.unwrap_or_else(|error| Next::Retry(error.to_string()))
     }
 
     /// Reports the state of the content.
@@ -169,27 +168,35 @@ impl Reconciler {
                 self.report(name, catalog, Outcome::Succeeded).await?;
                 // After the status: clients wait for that one.
                 if let Some(reference) = unpacked {
-                    self.events.unpacked(catalog, &reference).await;
+                    let note = format!("Serving content of {reference}");
+                    self.events.publish(&catalog.object_ref(&()), false, "Unpacked", &note).await;
                 }
                 Ok(wait.map_or(Next::Await, Next::After))
             }
             Observed::Pulling { message, again } => {
                 if let Some(message) = message
-                    && self.report(name, catalog, Outcome::Pulling { message: &message }).await?
+                    && self.report(name, catalog, Outcome::Pulling { message: &message }).await?.is_some()
                 {
-                    self.events.pulling(catalog, &message).await;
+                    let note = format!("Pulling {message}");
+                    self.events.publish(&catalog.object_ref(&()), false, "Pulling", &note).await;
                 }
                 Ok(Next::After(again))
             }
             Observed::Failed { error, next } => {
                 let (message, terminal) = (error.to_string(), error.is_terminal());
                 let outcome = Outcome::Failed { message: &message, terminal, advice: error.advice() };
-                if self.report(name, catalog, outcome).await? {
-                    self.events.failed(catalog, terminal, &message).await;
+                if self.report(name, catalog, outcome).await?.is_some() {
+                    self.warn(catalog, terminal, &message).await;
                 }
                 Ok(next)
             }
         }
+    }
+
+    /// Publishes that the catalog cannot be made as its spec says.
+    async fn warn(&self, catalog: &ClusterCatalog, terminal: bool, message: &str) {
+        let reason = if terminal { "Blocked" } else { "Retrying" };
+        self.events.publish(&catalog.object_ref(&()), true, reason, message).await;
     }
 
     /// Removes the content of a catalog that is deleted or unavailable, then its finalizer.
@@ -206,8 +213,10 @@ impl Reconciler {
             return Err(error);
         }
         let outcome = if deleted { Outcome::Deleted } else { Outcome::Unavailable };
-        self.report(name, catalog, outcome).await?;
-        self.release(catalog).await?;
+        let written = self.report(name, catalog, outcome).await?;
+        let catalog = written.as_ref().unwrap_or(catalog);
+        let released = self.objects.remove_finalizers(catalog, &[DELETE_SERVER_CACHE_FINALIZER]).await;
+        released.map_err(CatalogdError::Api)?;
         Ok(Next::Await)
     }
 
@@ -266,13 +275,13 @@ impl Reconciler {
         tokio::task::spawn_blocking(move || store.remove(&name)).await?.map_err(CatalogdError::Remove)
     }
 
-    /// Writes the status if it changed; returns whether it did.
+    /// Writes the status if it changed; returns the catalog after that.
     async fn report(
         &self,
         name: &str,
         catalog: &ClusterCatalog,
         outcome: Outcome<'_>,
-    ) -> Result<bool, CatalogdError> {
+    ) -> Result<Option<ClusterCatalog>, CatalogdError> {
         let held = self.store.generation(name);
         let image = catalog.spec.source.image.as_ref();
         let known = self.store.resolution(name);
@@ -294,12 +303,21 @@ impl Reconciler {
         if served.is_some() {
             self.store.announce(name, announced(Some(&after)));
         }
-        if after == before {
-            return Ok(false);
-        }
-        let written = self.write_status(catalog, after).await?;
-        self.writes.wrote(&written, self.clock.now());
-        Ok(true)
+        let written = self.objects.set_status(catalog, after).await;
+        written.map_err(|error| CatalogdError::Api(format!("writing status: {error}")))
+    }
+
+    /// Gives the catalog our finalizer and the label of its name.
+    async fn claim(&self, catalog: &ClusterCatalog) -> Result<Option<ClusterCatalog>, CatalogdError> {
+        let name = catalog.name_any();
+        let label = |meta: &mut ObjectMeta| {
+            // Label values are shorter than names may be; such a catalog is selected by other labels.
+            if name.len() <= LABEL_BYTES_MAX {
+                meta.labels.get_or_insert_default().insert(CATALOG_NAME_LABEL.to_owned(), name.clone());
+            }
+        };
+        let claimed = self.objects.add_finalizers(catalog, &[DELETE_SERVER_CACHE_FINALIZER], label).await;
+        claimed.map_err(CatalogdError::Api)
     }
 }
 

@@ -32,13 +32,8 @@ pub enum CatalogdError {
     #[error("error deleting content: {0}")]
     Remove(#[source] StoreError),
     /// The API server rejected a request, or did not answer.
-    #[error("{action}: {source}")]
-    Api {
-        /// What was asked of it.
-        action: &'static str,
-        /// Its answer.
-        source: kube::Error,
-    },
+    #[error("{0}")]
+    Api(String),
     /// A thread ended unexpectedly.
     #[error("internal: {0}")]
     Thread(#[from] tokio::task::JoinError),
@@ -54,9 +49,7 @@ impl CatalogdError {
             Self::NoImage(_) => true,
             Self::Pull(error) => error.is_terminal(),
             Self::Known { terminal, .. } => *terminal,
-            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) | Self::Panicked(_) => {
-                false
-            }
+            Self::Store(_) | Self::Remove(_) | Self::Api(_) | Self::Thread(_) | Self::Panicked(_) => false,
         }
     }
 
@@ -72,7 +65,7 @@ impl CatalogdError {
                 "The content of the image is not a catalog that can be read: \"olm catalog validate <image>\" lists what is wrong with it, for its author.",
             ),
             Self::Known { advice, .. } => *advice,
-            Self::Store(_) | Self::Remove(_) | Self::Api { .. } | Self::Thread(_) | Self::Panicked(_) => None,
+            Self::Store(_) | Self::Remove(_) | Self::Api(_) | Self::Thread(_) | Self::Panicked(_) => None,
         }
     }
 
@@ -85,7 +78,7 @@ impl CatalogdError {
             | Self::Known { .. }
             | Self::Store(StoreError::Io { .. } | StoreError::Cancelled)
             | Self::Remove(_)
-            | Self::Api { .. }
+            | Self::Api(_)
             | Self::Thread(_)
             | Self::Panicked(_) => false,
         }

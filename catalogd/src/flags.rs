@@ -25,9 +25,6 @@ pub struct CatalogFlags {
 
 impl CatalogFlags {
     /// The settings of catalogd itself, without feature gates.
-    ///
-    /// # Errors
-    /// The interval is no duration.
     pub fn config(&self) -> Result<Config, ConfigError> {
         let interval = self.gc_interval.parse::<jiff::SignedDuration>().ok();
         let gc_interval = interval

@@ -6,10 +6,11 @@ use std::{
     collections::BTreeMap,
     io,
     ops::Range,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use olm_graphql::{Documents, Query, QueryError, Schema, SchemaError, response};
+use parking_lot::Mutex;
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
@@ -83,7 +84,7 @@ impl Graphql {
     /// The schema of a content, derived when it is first asked for. Blocks.
     fn schema(&self, catalog: &str, generation: &Arc<Generation>) -> Result<Derived, SchemaError> {
         let entry = {
-            let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut catalogs = self.catalogs.lock();
             catalogs.retain(|_, entry| entry.generation.strong_count() > 0);
             let current = catalogs.get(catalog).filter(|entry| {
                 entry.generation.upgrade().is_some_and(|held| Arc::ptr_eq(&held, generation))
@@ -96,7 +97,7 @@ impl Graphql {
                 entry
             }
         };
-        let mut known = entry.schema.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = entry.schema.lock();
         if let Some(known) = &*known {
             return Ok(Arc::clone(known));
         }
@@ -144,7 +145,7 @@ mod tests {
         test.store.remove("c").unwrap();
         let other = test.install("d", ONE, &[("c.json", r#"{"schema":"y"}"#)]);
         graphql.schema("d", &other).unwrap();
-        let catalogs = graphql.catalogs.lock().unwrap();
+        let catalogs = graphql.catalogs.lock();
         assert_eq!(catalogs.keys().collect::<Vec<_>>(), ["d"], "content that is not served is forgotten");
     }
 }

@@ -74,9 +74,6 @@ impl ContentServer {
 }
 
 /// What `/api/v1/graphql` answers to a request with this body, for tests that have no server.
-///
-/// # Errors
-/// It is no request.
 #[doc(hidden)]
 pub async fn answer_graphql(generation: Arc<Generation>, body: &[u8]) -> Result<Vec<u8>, &'static str> {
     let query = graphql::parse(body)?;

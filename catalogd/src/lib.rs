@@ -36,7 +36,7 @@ use prometheus_client::registry::Registry;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-pub use command::{Command, CommandError};
+pub use command::Command;
 pub use config::{Config, ConfigError};
 pub use error::CatalogdError;
 pub use flags::CatalogFlags;
@@ -78,9 +78,6 @@ pub struct Catalogd {
 impl Catalogd {
     /// Opens the store of `config` and registers the metrics. Reads the cache of an earlier process, which
     /// blocks for some 50 ms per 100 MB.
-    ///
-    /// # Errors
-    /// The cache directory cannot be used.
     pub fn new(
         config: Config,
         client: Client,
@@ -210,9 +207,6 @@ impl Catalogd {
 
 /// Campaigns for catalogs' lease; `set_leader` hears when it is held and when no longer. What is written as leader has
 /// ended, and cancelled `ended`, before the lease is released.
-///
-/// # Errors
-/// The lease was lost.
 pub async fn campaign(
     elector: &Elector,
     set_leader: impl Fn(bool),

@@ -23,18 +23,12 @@ impl LocalReader {
     }
 
     /// The content of `package` in `catalog`; empty when the catalog does not have the package.
-    ///
-    /// # Errors
-    /// The catalog has no content here, or it cannot be read.
     pub async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
         let package = package.to_owned();
         self.read(catalog, move |generation| generation.package(&package).map(Arc::new)).await
     }
 
     /// The packages of `catalog` with the text somewhere in their resolver records, by name. It reads the whole catalog.
-    ///
-    /// # Errors
-    /// The catalog has no content here, or it cannot be read.
     pub async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
         let text = text.to_owned();
         self.read(catalog, move |generation| generation.mentioning(&text)).await

@@ -14,7 +14,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -22,6 +22,7 @@ use std::{
 use jiff::Timestamp;
 use olm_fbc::CatalogFiles;
 use olm_image::DiskBudget;
+use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
 use tokio::{sync::broadcast, time::Instant};
 
@@ -133,18 +134,12 @@ pub struct CatalogStore {
 impl CatalogStore {
     /// Opens the store below `cache_dir`, takes over what an earlier process completed and removes what it
     /// left unfinished. Reads all content once, to check it; blocks.
-    ///
-    /// # Errors
-    /// The directory cannot be made or read.
     pub fn open(cache_dir: &Path) -> Result<Self, StoreError> {
         Self::open_within(cache_dir, DiskBudget::default())
     }
 
     /// As [`CatalogStore::open`], within a budget that others may share. Content of an earlier process counts, whether
     /// it fits or not; what is served is never given up.
-    ///
-    /// # Errors
-    /// The directory cannot be made or read.
     pub fn open_within(cache_dir: &Path, disk: DiskBudget) -> Result<Self, StoreError> {
         let root = cache_dir.join(CATALOGS);
         let staging = root.join(STAGING);
@@ -176,7 +171,7 @@ impl CatalogStore {
 
     /// The state of a catalog.
     pub fn slot(&self, catalog: &str) -> Slot {
-        self.slots.read().unwrap_or_else(PoisonError::into_inner).get(catalog).cloned().unwrap_or_default()
+        self.slots.read().get(catalog).cloned().unwrap_or_default()
     }
 
     /// The generation of a catalog that is held here.
@@ -186,7 +181,7 @@ impl CatalogStore {
 
     /// Names of the catalogs that have content here.
     pub fn catalogs(&self) -> Vec<String> {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.read();
         slots.iter().filter(|(_, slot)| slot.generation.is_some()).map(|(name, _)| name.clone()).collect()
     }
 
@@ -207,7 +202,7 @@ impl CatalogStore {
 
     /// A catalog that is to have content and has none here, and for which it is worth waiting.
     pub(crate) fn awaited(&self) -> Option<String> {
-        let slots = self.slots.read().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.read();
         let waits = |slot: &Slot| {
             let announced = slot.announced.as_ref();
             !slot.tried
@@ -263,7 +258,7 @@ impl CatalogStore {
         let staging = self.root.join(STAGING).join(format!("{catalog}-{number}"));
         files::create_private(&staging)?;
         let ingested = ingest(files, &staging, &self.disk).map_err(StoreError::from);
-        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+        let _swap = self.swap.lock();
         let written = ingested.and_then(|ingested| {
             if is_cancelled() {
                 return Err(StoreError::Cancelled);
@@ -300,8 +295,8 @@ impl CatalogStore {
     /// The disk failed; nothing is served any more all the same.
     pub fn remove(&self, catalog: &str) -> Result<(), StoreError> {
         // An installation is either over or finds itself cancelled.
-        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let _swap = self.swap.lock();
+        let mut slots = self.slots.write();
         let removed = slots.remove(catalog).is_some_and(|slot| slot.generation.is_some());
         drop(slots);
         if removed {
@@ -313,9 +308,6 @@ impl CatalogStore {
     /// Makes the compressed form of a catalog's content, if it has none; returns whether it has one then.
     /// Ends early when `stop` returns true or the content is replaced. Blocks for as long as the processor needs:
     /// about a second for 150 MB.
-    ///
-    /// # Errors
-    /// The disk failed, or the lines on it are not those that were written.
     pub fn compress(&self, catalog: &str, stop: &dyn Fn() -> bool) -> Result<bool, StoreError> {
         let Some(generation) = self.generation(catalog) else { return Ok(false) };
         if generation.segments().is_some() {
@@ -336,7 +328,7 @@ impl CatalogStore {
                 return Ok(false);
             }
             charge.shrink_to(bytes);
-            let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+            let _swap = self.swap.lock();
             if !is_current() {
                 return Ok(false);
             }
@@ -354,19 +346,15 @@ impl CatalogStore {
 
     /// Removes the content of every catalog that does not exist, and folders that belong to none. Blocks.
     /// `exists` is called just before a removal, so that a catalog that comes meanwhile keeps its content.
-    ///
-    /// # Errors
-    /// The disk failed.
     pub fn retain(&self, exists: impl Fn(&str) -> bool) -> Result<(), StoreError> {
-        let known =
-            self.slots.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect::<Vec<_>>();
+        let known = self.slots.read().keys().cloned().collect::<Vec<_>>();
         let on_disk = files::subfolders(&self.root)?.into_iter().map(|(name, _)| name);
         for name in known.into_iter().chain(on_disk).filter(|name| name != STAGING && !exists(name)) {
             tracing::info!(catalog = name, "removing content that belongs to no catalog");
             self.remove(&name)?;
         }
         // What a swap could not remove.
-        let _swap = self.swap.lock().unwrap_or_else(PoisonError::into_inner);
+        let _swap = self.swap.lock();
         for name in self.catalogs() {
             if let Some(current) = self.generation(&name) {
                 self.drop_others(&name, &current)?;
@@ -382,9 +370,6 @@ impl CatalogStore {
     }
 
     /// Notes the resolution of the catalog's source. Blocks.
-    ///
-    /// # Errors
-    /// The disk failed.
     pub fn set_resolution(&self, catalog: &str, resolution: &Resolution) -> Result<(), StoreError> {
         let path = self.root.join(catalog).join(RESOLUTION_FILE);
         let bytes =
@@ -393,7 +378,7 @@ impl CatalogStore {
     }
 
     fn update(&self, catalog: &str, change: impl FnOnce(&mut Slot)) {
-        let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.write();
         change(slots.entry(catalog.to_owned()).or_default());
     }
 

@@ -3,19 +3,18 @@
 //! It never waits for catalogs, registries or resolution: everything it needs is in the ClusterObjectSet and
 //! its Secrets.
 
-mod account;
-mod binding;
-pub(crate) mod content;
-pub(crate) mod execute;
-mod kinds;
-mod memory;
+pub(crate) mod act;
+mod checks;
+mod context;
+mod decide;
+pub(crate) mod observe;
 mod reconcile;
+pub(crate) mod report;
 mod requeue;
-mod siblings;
 #[cfg(test)]
 mod simulation;
-pub(crate) mod status;
-mod watched;
 
-pub(crate) use content::{LoadedPhase, load};
-pub(crate) use reconcile::{ObjectSets, Ports};
+pub(crate) use checks::Checks;
+pub(crate) use context::Context;
+pub(crate) use observe::content;
+pub(crate) use reconcile::ObjectSets;

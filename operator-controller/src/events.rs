@@ -3,10 +3,7 @@
 mod sets;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{
-    Client, Resource,
-    runtime::events::{Event, EventType, Recorder, Reporter},
-};
+use kube::{Client, Resource};
 use olm_api::{
     ConditionType::{Installed, Progressing, Stalled},
     Reason,
@@ -14,17 +11,13 @@ use olm_api::{
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
 
-use olm_runtime::bounded;
-use olm_text::visible;
+use olm_runtime::EventPublisher;
 
 use crate::cluster_extension::{BundleRecord, Report, Revisions};
 
-/// Most bytes of an Event's note; the API refuses longer ones.
-const NOTE_BYTES_MAX: usize = 1024;
-
 #[derive(Clone)]
 pub(crate) struct Events {
-    recorder: Recorder,
+    publisher: EventPublisher,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +39,7 @@ impl Notice {
 
 impl Events {
     pub(crate) fn new(client: Client, instance: &str) -> Self {
-        let reporter =
-            Reporter { controller: "operator-controller".to_owned(), instance: Some(instance.to_owned()) };
-        Self { recorder: Recorder::new(client, reporter) }
+        Self { publisher: EventPublisher::new(client, "operator-controller", Some(instance)) }
     }
 
     /// Reports that an admission policy is not in force.
@@ -82,18 +73,7 @@ impl Events {
     }
 
     async fn publish(&self, Notice { reason, warning, note }: Notice, about: &ObjectReference) {
-        let note = visible(&note).into_owned();
-        let event = Event {
-            type_: if warning { EventType::Warning } else { EventType::Normal },
-            reason: reason.to_owned(),
-            // Events of one action are counted together under the first one's note.
-            action: format!("{reason} {:016x}", fingerprint(&note)),
-            note: Some(shortened(note)),
-            secondary: None,
-        };
-        if let Err(error) = bounded(self.recorder.publish(&event, about)).await {
-            tracing::debug!(%error, "event not published");
-        }
+        self.publisher.publish(about, warning, reason, &note).await;
     }
 }
 
@@ -159,12 +139,6 @@ fn begun<'a>(
 }
 
 /// Distinguishes notes; stable, so that a repeated one is counted and not published again.
-fn fingerprint(note: &str) -> u64 {
-    // FNV-1a: short, and free of the process's random seed.
-    note.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 /// Reason and message of the failure that a status shows.
 fn failing(status: &ClusterExtensionStatus) -> Option<(Reason, String)> {
     let condition = status.conditions.find(Progressing)?;
@@ -176,14 +150,6 @@ fn failure(reason: &str) -> Option<Reason> {
     let failures =
         [Reason::Retrying, Reason::Blocked, Reason::InvalidConfiguration, Reason::ProgressDeadlineExceeded];
     Reason::named(reason).filter(|reason| failures.contains(reason))
-}
-
-fn shortened(mut note: String) -> String {
-    if note.len() > NOTE_BYTES_MAX {
-        note.truncate(note.floor_char_boundary(NOTE_BYTES_MAX - 3));
-        note.push_str("...");
-    }
-    note
 }
 
 #[cfg(test)]
@@ -302,10 +268,5 @@ mod tests {
             let notices = changes(&installed("1.0.0"), &retrying(stalled), &report);
             assert_eq!(notices.iter().map(|notice| notice.reason).collect::<Vec<_>>(), wanted);
         }
-    }
-
-    #[test]
-    fn notes_fit_the_api() {
-        assert!(shortened("ü".repeat(2000)).len() <= NOTE_BYTES_MAX);
     }
 }

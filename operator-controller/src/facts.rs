@@ -6,6 +6,7 @@
 //! facts are ready.
 
 pub(crate) mod catalogs;
+pub(crate) mod content_secrets;
 pub(crate) mod installed;
 pub(crate) mod kinds;
 pub(crate) mod platform;

@@ -15,7 +15,6 @@ mod content;
 mod deletion_policy;
 mod events;
 mod facts;
-mod finalizers;
 mod interest;
 mod leftovers;
 mod metrics;

@@ -35,7 +35,7 @@ const METRICS_SECRET: &str = "operator-controller-serving-cert";
 /// Why the program could not run, or had to end.
 #[derive(Debug, Error)]
 pub enum OperatorError {
-    /// Certificate or ports.
+    /// Certificate, ports, or a part that failed.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// The cache cannot be used.
@@ -50,7 +50,7 @@ pub enum OperatorError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Another process may lead now.
-    #[error("{0}: this one ends to start afresh")]
+    #[error(transparent)]
     LeadershipLost(#[from] LeaseLost),
 }
 
@@ -120,7 +120,7 @@ impl Operator {
     /// Runs until a signal comes.
     ///
     /// # Errors
-    /// An address cannot be listened on, or leadership was lost.
+    /// An address cannot be listened on, a part of the process failed, or leadership was lost.
     pub async fn run(mut self) -> Result<(), OperatorError> {
         let shutdown = self.process.shutdown.clone();
         let (leads, leader) = watch::channel(false);
@@ -130,20 +130,19 @@ impl Operator {
         let catalogs_ended = CancellationToken::new();
         if let Content::Embedded(catalogd) = &self.loops.content {
             let running = catalogd.clone().run(leader, self.process.chance.clone(), shutdown.clone());
-            // Also when it panics.
-            let ended = catalogs_ended.clone().drop_guard();
-            self.process.spawn(async move {
+            let ended = catalogs_ended.clone();
+            self.process.spawn("the controller of catalogs", async move {
                 running.await;
-                drop(ended);
+                ended.cancel();
             });
         }
         let (bundles, asked_to_end) = (self.loops.bundles.clone(), shutdown.clone());
-        self.process.spawn(async move {
+        self.process.spawn("the bundles", async move {
             asked_to_end.cancelled().await;
             bundles.stop();
         });
         let leftovers = self.leftovers(shutdown.clone());
-        self.process.spawn(leftovers);
+        self.process.spawn("the report on leftovers", leftovers);
         let led = if self.process.leader_elect() {
             Box::pin(self.campaign(&leads, &catalogs_ended)).await
         } else {
@@ -151,7 +150,7 @@ impl Operator {
             Box::pin(self.lead(shutdown)).await;
             Ok(())
         };
-        self.process.end().await;
+        self.process.end().await?;
         Ok(led?)
     }
 
@@ -174,7 +173,7 @@ impl Operator {
         let tls = self.process.serve((secret, &names), move || content.ready()).await?;
         if let Content::Embedded(catalogd) = &self.loops.content {
             let (address, router) = (&self.config.catalogs_address, catalogd.router());
-            self.process.spawn_server("catalogs", address, router, Some(tls))?;
+            self.process.spawn_server("the server of catalogs", address, router, Some(tls))?;
         }
         Ok(())
     }

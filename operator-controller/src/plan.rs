@@ -31,6 +31,7 @@ use crate::{
     events::Events,
     facts::{
         catalogs::Catalogs,
+        content_secrets::ContentSecrets,
         platform::Platform,
         policies::Guard,
         settings::{self, Settings},
@@ -140,10 +141,11 @@ impl Planner {
             discovery,
             catalogs,
             bundles: self.bundles.clone(),
-            events: Events::new(client, ""),
+            events: Events::new(client.clone(), ""),
             sets,
             newest_set: Newest::default(),
             written_sets: Arc::default(),
+            contents: ContentSecrets::new(client.clone(), &self.surroundings.system_namespace),
             // Nobody is woken by a plan.
             installed: Arc::default(),
             platform: Arc::new(Platform::register(&mut registry)),

@@ -5,6 +5,7 @@
 
 mod audit;
 mod disturb;
+pub mod given;
 mod inventory;
 pub(crate) mod start;
 
@@ -23,11 +24,11 @@ use tokio::sync::OnceCell;
 pub use audit::AuditEvent;
 pub use inventory::{inventory, objects};
 
-use crate::controlplane::{Tool, Tools};
 use crate::pki::Authority;
 use crate::process::{Process, StateDirectory};
 use crate::rights_used;
 use crate::wait;
+use olm_test_programs::controlplane::{API_SERVER, CONTROLLERS, Tool, Tools};
 
 /// How long a CRD may take until it is served.
 const CRD_DEADLINE: Duration = Duration::from_secs(30);
@@ -39,11 +40,13 @@ pub struct Options {
     pub nodes: usize,
     /// Flags added to the API server's, such as `--emulated-version=1.34`.
     pub api_server_args: Vec<String>,
+    /// Its programs, which may lack the controllers; without, all of them, which are built if need be.
+    pub tools: Option<Tools>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { nodes: 2, api_server_args: Vec::new() }
+        Self { nodes: 2, api_server_args: Vec::new(), tools: None }
     }
 }
 
@@ -89,10 +92,16 @@ impl Cluster {
     /// Starts a cluster; takes the one of `KUBECONFIG` if that is set, which `options` cannot change.
     pub async fn start(options: Options) -> Result<Self> {
         install_crypto_provider();
-        if let Some(path) = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()) {
-            return Ok(Self { kind: Kind::Given { kubeconfig: PathBuf::from(path) } });
+        if let Some(list) = olm_test_programs::variable("KUBECONFIG") {
+            return Ok(Self { kind: Kind::Given { kubeconfig: given::copy(&given::read(&list)?)? } });
         }
-        let tools = tokio::task::spawn_blocking(Tools::locate).await??;
+        let tools = match options.tools.clone() {
+            Some(tools) => tools,
+            None => {
+                let locate = || Tools::locate(&[API_SERVER, CONTROLLERS].concat());
+                tokio::task::spawn_blocking(locate).await??
+            }
+        };
         Ok(Self { kind: Kind::Own(Box::new(start::start(&tools, &options).await?)) })
     }
 
@@ -259,7 +268,7 @@ async fn config(kubeconfig: &Path) -> Result<Config> {
 }
 
 /// The TLS of this process; several tests may come here first.
-pub(crate) fn install_crypto_provider() {
+pub fn install_crypto_provider() {
     // An error means that a provider is installed already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::go_module::GoModule;
+use olm_test_programs::GoModule;
 
 /// The version of Kubernetes that the chart is rendered for: without a cluster helm takes one of its build.
 pub const KUBE_VERSION: &str = "1.36.3";

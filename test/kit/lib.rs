@@ -7,11 +7,10 @@ pub mod bundle;
 pub mod catalog;
 pub mod catalogd;
 pub mod cluster;
-pub mod controlplane;
 pub mod data;
+pub mod distribution;
 pub mod extension;
 pub mod faults;
-mod go_module;
 pub mod helm;
 pub mod images;
 pub mod kstatus;
@@ -22,7 +21,6 @@ pub mod pki;
 pub mod process;
 pub mod promtool;
 pub mod proxy;
-pub mod registry;
 pub mod rights;
 pub mod rights_used;
 pub mod sample_operator;
@@ -35,3 +33,6 @@ pub mod tools;
 pub mod upstream;
 pub mod wait;
 pub mod world;
+
+/// A registry in memory, for everything but tests of registries themselves; those use [`distribution`].
+pub use olm_test_registry as registry;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use crate::go_module::GoModule;
+use olm_test_programs::GoModule;
 
 /// The path of `promtool`, built if it is not there (two minutes, once). Blocks.
 pub fn promtool() -> Result<PathBuf> {

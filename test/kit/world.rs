@@ -62,7 +62,7 @@ impl World {
     }
 
     async fn start_as(options: Options, with_proxy: bool, flags: &[&str]) -> Result<Self> {
-        let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
+        let (cluster, registry) = (Cluster::start(options).await?, Registry::start()?);
         let images = Images::new(&registry)?;
         let mut kubeconfig = operator::kubeconfig(&cluster)?;
         let proxy = if with_proxy { Some(Proxy::start(&kubeconfig).await?) } else { None };

@@ -56,7 +56,7 @@ fn subject(world: &World) -> Subject<'_> {
 async fn standalone(large: &large_catalog::LargeCatalog, folder: &Path) -> Result<()> {
     println!("note: catalogd on its own");
     let options = Options { nodes: 0, ..Options::default() };
-    let (cluster, registry) = tokio::try_join!(Cluster::start(options), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(options).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     let conf = images.registries_conf().display().to_string();
     let settings = Settings::default()

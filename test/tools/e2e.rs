@@ -121,13 +121,13 @@ impl Place {
             Choice::Kind(engine) => {
                 let cluster = KindCluster { engine, directory: StateDirectory::new("kind")? };
                 cluster.start()?;
-                let registry = Registry::start_on(&cluster.gateway()?).await?;
+                let registry = Registry::start_on(&cluster.gateway()?, None)?;
                 cluster.allow_registry(&registry.address())?;
                 Ok(Self { registry: Some(registry), made: Made::ByKind(cluster) })
             }
             Choice::OwnNode => {
                 let node = Node::start().await?;
-                let registry = Registry::start_on(&node.host_address()).await?;
+                let registry = Registry::start_on(&node.host_address(), None)?;
                 node.allow_registry(&registry.address())?;
                 Ok(Self { registry: Some(registry), made: Made::Node(Box::new(node)) })
             }

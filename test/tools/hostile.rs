@@ -58,7 +58,7 @@ pub async fn run() -> Result<Option<Figures>> {
             return Ok(None);
         }
     };
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     install(&cluster)?;
     let client = cluster.client().await?;

@@ -24,11 +24,11 @@ use serde_json::Value;
 pub use images::{of_program, pause};
 
 use crate::cluster::{self, Cluster, start};
-use crate::controlplane::{Tool, Tools, VERSION};
-use crate::go_module::GoModule;
 use crate::process::{Process, StateDirectory};
 use crate::wait;
 use namespaces::Namespaces;
+use olm_test_programs::GoModule;
+use olm_test_programs::controlplane::{API_SERVER, CONTROLLERS, Tool, Tools, VERSION};
 
 /// The node's name.
 pub const NODE: &str = "node-0";
@@ -86,9 +86,11 @@ impl Node {
     /// Starts it, and waits until the node is ready and names are answered. [`packages::provide`] comes before.
     pub async fn start() -> Result<Self> {
         cluster::install_crypto_provider();
-        let (tools, programs) =
-            tokio::task::spawn_blocking(|| Ok::<_, anyhow::Error>((Tools::locate()?, Programs::locate()?)))
-                .await??;
+        let (tools, programs) = tokio::task::spawn_blocking(|| {
+            let tools = Tools::locate(&[API_SERVER, CONTROLLERS].concat())?;
+            Ok::<_, anyhow::Error>((tools, Programs::locate()?))
+        })
+        .await??;
         let directory = StateDirectory::new("node")?;
         let path = directory.path().to_owned();
         let namespaces = Namespaces::new(&path).await?;

@@ -31,9 +31,6 @@ pub trait Documents {
     /// Byte ranges of the documents of a schema, in file order.
     fn lines<'a>(&'a self, schema: &'a str) -> Box<dyn ExactSizeIterator<Item = Range<u64>> + 'a>;
     /// Fills `buffer` with the bytes from `offset` on.
-    ///
-    /// # Errors
-    /// The file cannot be read, or ends before.
     fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 }
 

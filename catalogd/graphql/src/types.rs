@@ -139,9 +139,6 @@ const FIXED: &[(&str, &[(&str, &str)])] = &[
 
 impl Types {
     /// The types of a catalog.
-    ///
-    /// # Errors
-    /// Two of them have the same name.
     pub(crate) fn of(catalog: &CatalogShape) -> Result<Self, String> {
         let mut all = BTreeMap::new();
         for scalar in [Scalar::String, Scalar::Int, Scalar::Float, Scalar::Boolean] {

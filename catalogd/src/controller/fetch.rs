@@ -1,13 +1,10 @@
 //! Fetching content: a job that resolves, pulls and ingests, and remembers images that are not catalogs.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use olm_image::Progress;
 use olm_runtime::{Clock, JobContext, Jobs, MemoryBudget};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -66,7 +63,7 @@ impl Fetcher {
 
     /// Forgets a catalog that is gone.
     pub(super) fn forget(&self, catalog: &str) {
-        self.rejected().remove(catalog);
+        self.rejected.lock().remove(catalog);
     }
 
     /// Fetches the content that `source` resolves to, unless it is here or known not to be a catalog.
@@ -137,7 +134,7 @@ impl Fetcher {
     }
 
     fn known(&self, catalog: &str, reference: &str, pinned: Pinned) -> Option<CatalogdError> {
-        let rejected = self.rejected();
+        let rejected = self.rejected.lock();
         let before = rejected.get(catalog)?;
         let is_same = before.reference == reference && before.pinned == pinned;
         is_same.then(|| CatalogdError::Known {
@@ -152,14 +149,10 @@ impl Fetcher {
             Some(error) => {
                 let (text, terminal, advice) = (error.to_string(), error.is_terminal(), error.advice());
                 let rejected = Rejected { reference: reference.to_owned(), pinned, text, terminal, advice };
-                self.rejected().insert(catalog.to_owned(), rejected);
+                self.rejected.lock().insert(catalog.to_owned(), rejected);
             }
             None => self.forget(catalog),
         }
-    }
-
-    fn rejected(&self) -> MutexGuard<'_, BTreeMap<String, Rejected>> {
-        self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

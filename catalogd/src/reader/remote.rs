@@ -11,7 +11,7 @@ use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -59,7 +59,7 @@ pub struct HttpReader {
     clock: Arc<dyn Clock>,
     spool: PathBuf,
     disk: DiskBudget,
-    attempts: std::sync::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Option<Failure>>>>>,
+    attempts: parking_lot::Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Option<Failure>>>>>,
 }
 
 /// The last failure to fetch a catalog.
@@ -113,9 +113,6 @@ fn chain(error: &reqwest::Error) -> String {
 impl HttpReader {
     /// Reads through `client` (which knows the server's authority) and keeps copies below `cache_dir`.
     /// Blocks while it checks the copies of an earlier process.
-    ///
-    /// # Errors
-    /// The cache directory cannot be used.
     pub fn new(
         client: reqwest::Client,
         directory: Arc<dyn CatalogDirectory>,
@@ -134,14 +131,11 @@ impl HttpReader {
         let copies = LocalReader::new(Arc::new(CatalogStore::open_within(cache_dir, disk.clone())?));
         let spool = cache_dir.to_owned();
         let client = ArcSwap::from_pointee(client);
-        Ok(Self { client, directory, copies, clock, spool, disk, attempts: std::sync::Mutex::default() })
+        Ok(Self { client, directory, copies, clock, spool, disk, attempts: parking_lot::Mutex::default() })
     }
 
     /// As [`HttpReader::new`], without a client for now: the server's authority is to be found first. The copies count
     /// on `disk`.
-    ///
-    /// # Errors
-    /// The cache directory cannot be used.
     pub fn without_client(
         directory: Arc<dyn CatalogDirectory>,
         clock: Arc<dyn Clock>,
@@ -182,7 +176,7 @@ impl HttpReader {
             return Ok(());
         }
         let attempt = {
-            let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut attempts = self.attempts.lock();
             Arc::clone(attempts.entry(catalog.to_owned()).or_default())
         };
         let mut failure = attempt.lock().await;
@@ -250,9 +244,6 @@ impl HttpReader {
 
 impl HttpReader {
     /// The content of `package` in `catalog`, fetched if the catalog's status names other content than is here.
-    ///
-    /// # Errors
-    /// The catalog has no content, or it can be neither fetched nor read.
     pub async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
         let not_served = || CatalogError::NotServed { catalog: catalog.to_owned() };
         let remote = self.directory.find(catalog).ok_or_else(not_served)?;
@@ -266,9 +257,6 @@ impl HttpReader {
     }
 
     /// As [`crate::LocalReader::mentioning`], on the copy that is here; nothing is fetched for it.
-    ///
-    /// # Errors
-    /// There is no copy, or it cannot be read.
     pub async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
         self.copies.mentioning(catalog, text).await
     }

@@ -6,12 +6,13 @@ use std::{
     ops::Range,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::OnceLock,
 };
 
 use jiff::Timestamp;
 use olm_fbc::{CatalogError, Index, PackageContent, Query};
 use olm_image::{DiskBudget, DiskCharge};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -94,9 +95,6 @@ impl Generation {
     }
 
     /// Fills `buffer` with the lines' bytes from `offset` on. Blocks.
-    ///
-    /// # Errors
-    /// The file cannot be read, or ends before.
     pub fn read_lines(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.lines.read_exact_at(buffer, offset)
     }
@@ -134,7 +132,7 @@ impl Generation {
     /// Notes the compressed form and the disk it takes; what is there already stays.
     pub(super) fn set_segments(&self, segments: Segments, charge: DiskCharge) {
         if self.segments.set(segments).is_ok() {
-            self.disk.lock().unwrap_or_else(PoisonError::into_inner).merge(charge);
+            self.disk.lock().merge(charge);
         }
     }
 
@@ -144,9 +142,6 @@ impl Generation {
     }
 
     /// The content of a package; empty when the catalog does not have it. Blocks.
-    ///
-    /// # Errors
-    /// The records cannot be read or decoded.
     pub fn package(&self, package: &str) -> Result<PackageContent, CatalogError> {
         let mut content = PackageContent::default();
         self.records(package, |line| {
@@ -160,9 +155,6 @@ impl Generation {
 
     /// The packages with `text` somewhere in their records, by name. Blocks, for as long as reading the whole
     /// catalog takes; packages that cannot be decoded are left out.
-    ///
-    /// # Errors
-    /// The records cannot be read.
     pub fn mentioning(&self, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
         let mut found = Vec::new();
         for package in self.packages() {

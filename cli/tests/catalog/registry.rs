@@ -1,93 +1,32 @@
-//! A registry that serves image layouts over plain HTTP, and `olm` reading from it.
+//! `olm` writing to a registry and reading from it.
 #![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Write as _},
-    net::{TcpListener, TcpStream},
-    path::{Path, PathBuf},
-    thread,
-};
+use std::path::Path;
 
+use olm_test_registry::Registry;
 use serde_json::Value;
 
 use super::sample::{fails, files, prints, read, small, write};
 
-/// Serves the layouts below `root`: each folder is a repository, its only image is every tag. The thread ends with
-/// the test's process.
-fn serve(root: &Path) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
-    let root = root.to_owned();
-    thread::spawn(move || {
-        for connection in listener.incoming().flatten() {
-            // A client that goes away is told nothing.
-            let _ = answer(connection, &root);
-        }
-    });
-    address
-}
-
-fn answer(mut connection: TcpStream, root: &Path) -> std::io::Result<()> {
-    let mut request = String::new();
-    let mut reader = BufReader::new(connection.try_clone()?);
-    reader.read_line(&mut request)?;
-    let mut header = String::new();
-    while reader.read_line(&mut header)? > 2 {
-        header.clear();
-    }
-    let mut words = request.split(' ');
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let (status, kind, body) = match content(root, path) {
-        Some((kind, body)) => ("200 OK", kind, body),
-        None if path == "/v2/" => ("200 OK", "application/json".to_owned(), b"{}".to_vec()),
-        None => ("404 Not Found", "application/json".to_owned(), b"{}".to_vec()),
-    };
-    write!(
-        connection,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    )?;
-    if method == "HEAD" { Ok(()) } else { connection.write_all(&body) }
-}
-
-/// Type and bytes of what a path names.
-fn content(root: &Path, path: &str) -> Option<(String, Vec<u8>)> {
-    let (repository, what) = path.strip_prefix("/v2/")?.rsplit_once('/')?;
-    let (repository, kind) = repository.rsplit_once('/')?;
-    let layout = root.join(repository);
-    let digest = if what.starts_with("sha256:") { what.to_owned() } else { image_digest(&layout)? };
-    let bytes = fs::read(layout.join("blobs").join(digest.replace(':', "/"))).ok()?;
-    if kind == "blobs" {
-        return Some(("application/octet-stream".into(), bytes));
-    }
-    let manifest: Value = serde_json::from_slice(&bytes).ok()?;
-    let media_type = manifest["mediaType"].as_str()?.to_owned();
-    Some((media_type, bytes))
-}
-
-fn image_digest(layout: &Path) -> Option<String> {
-    let index: Value = serde_json::from_slice(&fs::read(layout.join("index.json")).ok()?).ok()?;
-    index["manifests"][0]["digest"].as_str().map(str::to_owned)
-}
-
-/// Packs a catalog of one package into the registry; answers the digest.
-fn published(root: &Path, package: &str, repository: &str) -> String {
+/// Packs a catalog of one package and pushes it; answers the digest.
+fn published(root: &Path, address: &str, package: &str, repository: &str) -> String {
     write(root, &format!("src/{package}/catalog.yaml"), &small(package));
-    let layout = PathBuf::from("registry").join(repository);
-    let layout_text = layout.to_str().expect("text");
-    fs::create_dir_all(root.join(layout.parent().expect("a folder"))).expect("made");
-    prints(root, &["catalog", "pack", &format!("src/{package}"), "--layout", layout_text]);
-    image_digest(&root.join(layout)).expect("a digest")
+    let reference = format!("{address}/{repository}:latest");
+    let source = format!("src/{package}");
+    let pushed =
+        prints(root, &["catalog", "pack", &source, "--push", &reference, "--insecure-registry", address]);
+    let (_, digest) = pushed.trim_end().rsplit_once('@').expect("a reference by digest");
+    digest.to_owned()
 }
 
 #[test]
 fn a_composite_catalog_is_made_of_images_by_digest_and_published_again() {
     let root = tempfile::tempdir().expect("a folder");
     let root = root.path();
-    let etcd = published(root, "etcd", "etcd-operator/index");
-    let prometheus = published(root, "prometheus", "prometheus-operator/index");
-    let address = serve(&root.join("registry"));
+    let registry = Registry::start().expect("a registry");
+    let address = registry.address();
+    let etcd = published(root, &address, "etcd", "etcd-operator/index");
+    let prometheus = published(root, &address, "prometheus", "prometheus-operator/index");
     let list = format!(
         "name: composite\nrepo: quay.io/example/composite\ntag: v4.7\nreferences:\n- name: etcd-operator\n  image: \
          {address}/etcd-operator/index@{etcd}\n- name: prometheus-operator\n  image: \
@@ -105,8 +44,8 @@ fn a_composite_catalog_is_made_of_images_by_digest_and_published_again() {
     compose("again");
     assert_eq!(files(&root.join("composite")), files(&root.join("again")));
     // The next author takes the composite as a whole.
-    prints(root, &["catalog", "pack", "composite", "--layout", "registry/composite"]);
     let image = format!("{address}/composite:v4.7");
+    prints(root, &[&["catalog", "pack", "composite", "--push", &image], &insecure[..]].concat());
     let validate = |image: &str| prints(root, &[&["catalog", "validate", image], &insecure[..]].concat());
     assert_eq!(validate(&image), "valid: 2 packages, 2 channels, 2 bundles\n");
     let missing = format!("{address}/missing:v1");

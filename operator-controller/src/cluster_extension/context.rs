@@ -21,7 +21,8 @@ use crate::{
     bundles::Bundles,
     events::Events,
     facts::{
-        catalogs::Catalogs, installed::Installed, platform::Platform, policies::Guard, settings::Settings,
+        catalogs::Catalogs, content_secrets::ContentSecrets, installed::Installed, platform::Platform,
+        policies::Guard, settings::Settings,
     },
     webhook_certificates::Candidates,
 };
@@ -48,6 +49,7 @@ pub(crate) struct Context {
     pub(crate) newest_set: Newest,
     /// The revisions that were written for an extension.
     pub(crate) written_sets: Arc<OwnWrites>,
+    pub(crate) contents: ContentSecrets,
     pub(crate) installed: Arc<Installed>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,

@@ -25,7 +25,7 @@ use crate::{
         },
         report::Cause,
     },
-    cluster_object_set::{LoadedPhase, load},
+    cluster_object_set::content::{LoadedPhase, load},
 };
 use crds::Checked;
 
@@ -160,10 +160,9 @@ pub(crate) async fn contents(
     revisions: &Revisions,
     account: Option<&Client>,
 ) -> Result<Contents, String> {
-    let controller = cx.controller();
     let mut contents = Vec::new();
     for revision in revisions.active().rev() {
-        let phases = load(&revision.set, &controller, account, &cx.system_namespace).await;
+        let phases = load(&revision.set, &cx.contents, account).await;
         let phases = phases
             .map_err(|cause| format!("the content of revision {} could not be read: {cause}", revision.name));
         contents.push((revision.number, phases?));

@@ -6,7 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kube::{Api, ResourceExt};
+use kube::{ResourceExt, api::ObjectMeta};
 use olm_api::{
     ConditionStatus,
     ConditionType::Ready,
@@ -18,7 +18,7 @@ use olm_api::{
     ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
-use olm_runtime::{Next, OwnWrites, api_text, bounded, post_as};
+use olm_runtime::{Next, ObjectWriter};
 
 use super::{
     Context,
@@ -35,7 +35,6 @@ use super::{
 };
 use crate::{
     deletion_policy::extension::{ExtensionPolicy, PolicyState, of_revision},
-    finalizers,
     interest::{Interest, Wanted},
 };
 
@@ -48,12 +47,13 @@ pub(crate) struct Extensions {
     /// UIDs of extensions without Secrets that lack an owner: what was written for them last was written whole, or nothing
     /// was yet. A process that died, or a write that failed, may have left some, which the next reconcile removes.
     tidy: Mutex<BTreeSet<String>>,
-    writes: OwnWrites,
+    objects: ObjectWriter<ClusterExtension>,
 }
 
 impl Extensions {
     pub(crate) fn new(cx: Context) -> Self {
-        Self { cx, tidy: Mutex::default(), writes: OwnWrites::default() }
+        let objects = ObjectWriter::new(cx.controller(), PROGRAM_FIELD_MANAGER, cx.clock.clone());
+        Self { cx, tidy: Mutex::default(), objects }
     }
 
     /// One reconcile, and the interests whose firing causes the next one.
@@ -68,7 +68,7 @@ impl Extensions {
 
     async fn next(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
         let now = self.cx.clock.now();
-        if let Some(left) = self.writes.behind(extension, now) {
+        if let Some(left) = self.objects.behind(extension) {
             return Next::After(left);
         }
         if let Some(left) = self.cx.unseen_sets(extension, now) {
@@ -153,7 +153,7 @@ impl Extensions {
         self.cx.installed.forget(name);
         self.cx.platform.forget(name);
         self.cx.bundles.release(name);
-        self.writes.forget(uid);
+        self.objects.forget(uid);
         self.cx.written_sets.forget(uid);
     }
 
@@ -162,8 +162,11 @@ impl Extensions {
     async fn begin(&self, extension: &ClusterExtension) -> Next {
         let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
         let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
-        let record = uid.as_deref().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
-        match finalizers::set_with(&self.api(), extension, &FINALIZERS, record).await {
+        let record = |meta: &mut ObjectMeta| {
+            let record = uid.iter().map(|uid| (TAKEN_OVER_ANNOTATION.to_owned(), uid.clone()));
+            meta.annotations.get_or_insert_default().extend(record);
+        };
+        match self.objects.add_finalizers(extension, &FINALIZERS, record).await {
             Ok(written) => {
                 // Secrets come after the finalizers.
                 self.tidy().extend(written.and_then(|extension| extension.uid()));
@@ -221,7 +224,7 @@ impl Extensions {
                 }
             }
         }
-        match finalizers::set(&self.api(), extension, &FINALIZERS, false).await {
+        match self.objects.remove_finalizers(extension, &FINALIZERS).await {
             Ok(_) => {
                 self.tidy().remove(&uid);
                 Next::Await
@@ -246,10 +249,6 @@ impl Extensions {
         self.tidy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn api(&self) -> Api<ClusterExtension> {
-        Api::all(self.cx.controller())
-    }
-
     async fn write_status(
         &self,
         extension: &ClusterExtension,
@@ -257,23 +256,10 @@ impl Extensions {
         report: &Report,
     ) -> Result<(), String> {
         let before = extension.status.clone().unwrap_or_default();
-        if after == before {
-            if report.crossed.is_some() {
-                self.cx.events.extension(extension, &before, &after, report).await;
-            }
-            return Ok(());
+        let written = self.objects.set_status(extension, after.clone()).await?;
+        if written.is_some() || report.crossed.is_some() {
+            self.cx.events.extension(extension, &before, &after, report).await;
         }
-        let mut updated = extension.clone();
-        updated.status = Some(after.clone());
-        let params = post_as(PROGRAM_FIELD_MANAGER);
-        match bounded(self.api().replace_status(&extension.name_any(), &params, &updated)).await {
-            Ok(written) => {
-                self.writes.wrote(&written, self.cx.clock.now());
-                self.cx.events.extension(extension, &before, &after, report).await;
-                Ok(())
-            }
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(api_text(&error)),
-        }
+        Ok(())
     }
 }

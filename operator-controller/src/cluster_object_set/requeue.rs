@@ -1,153 +1,151 @@
-//! When a pass over a revision is followed by another one, should no event come.
+//! When a reconcile of a revision is followed by another one, should no event come.
 //!
-//! Whatever a revision waits for, it is looked at when its deadline passes: what is told changes then.
+//! Whatever a revision waits for, it is checked when its deadline passes: its status changes then.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use olm_runtime::Next;
 
-use crate::cluster_object_set::status::{Deadline, Obstacle, Outcome};
+use crate::cluster_object_set::report::{Deadline, Obstacle, Outcome, Report};
 
-/// How soon a collision is looked at again; nothing announces that the other owner is gone.
+/// How soon a revision that is to be taken over is checked again, should its mark never come.
+const TAKEOVER_RETRY: Duration = Duration::from_secs(10);
+/// How soon a collision is checked again; nothing announces that the other owner is gone.
 const COLLISION_RETRY: Duration = Duration::from_secs(10);
-/// How soon a teardown that waits for deletions is looked at again, should no event come.
+/// How soon a teardown that waits for deletions is checked again, should no event come.
 const TEARDOWN_RETRY: Duration = Duration::from_secs(5);
-/// How soon an object that is being deleted is looked at again: an event of its end may be another revision's.
+/// How soon an object that is being deleted is checked again: an event of its end may be another revision's.
 const DELETION_RETRY: Duration = Duration::from_secs(5);
-/// How soon content that was changed, or is mutable, is looked at again: Secrets of others are not watched.
+/// How soon content that was changed, or is mutable, is read again: Secrets of others are not watched.
 const CONTENT_RETRY: Duration = Duration::from_secs(30);
-/// How soon objects are looked at again whose changes are not seen, because the watch of their kind fails.
+/// How soon objects are checked again whose changes are not seen, because the watch of their kind fails.
 const UNSEEN_RETRY: Duration = Duration::from_secs(30);
-/// How soon a pass may follow another one of itself.
+/// How soon a reconcile may follow another one of itself.
 const SOONEST: Duration = Duration::from_secs(1);
 
-/// What decides about the next pass.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace {
-    pub(crate) now: Timestamp,
-    pub(crate) deadline: Deadline,
-    /// When a webhook certificate is to be looked at again.
-    pub(crate) certificates: Option<Timestamp>,
-    /// The content is at fault, and nothing would tell that it was put right.
-    pub(crate) look_again: bool,
-    /// Changes of some of the objects are not seen.
-    pub(crate) unseen: bool,
+/// What follows a reconcile.
+pub(crate) fn requeue(report: &Report, deadline: Deadline, now: Timestamp) -> Next {
+    let left = left(deadline, now);
+    let certificates = report.certificates.map(|at| until(at, now));
+    let unseen = (!report.unseen.is_empty()).then_some(UNSEEN_RETRY);
+    let soonest =
+        |times: &[Option<Duration>]| times.iter().flatten().min().copied().map_or(Next::Await, Next::After);
+    match (&report.outcome, report.policy_error()) {
+        // The event of what was written causes the next one.
+        (Outcome::Recorded | Outcome::PolicyTakenBack | Outcome::Archived, _) => Next::Await,
+        (Outcome::AwaitsTakeover, _) => Next::After(TAKEOVER_RETRY),
+        (Outcome::Archiving, _) => Next::After(TEARDOWN_RETRY),
+        (Outcome::Blocked(text), _) => Next::Blocked(text.clone()),
+        (Outcome::Unusable(_), _) => Next::After(CONTENT_RETRY),
+        (Outcome::Stuck { obstacle: Obstacle::Collision { .. }, .. }, _) => {
+            soonest(&[left, Some(COLLISION_RETRY)])
+        }
+        (Outcome::Unprepared(text) | Outcome::Retrying(text) | Outcome::Stuck { message: text, .. }, _) => {
+            retry(text.clone(), deadline, now)
+        }
+        (Outcome::Complete | Outcome::Incomplete { .. }, Some(text)) => retry(text.to_owned(), deadline, now),
+        (Outcome::Complete, None) => soonest(&[certificates, unseen]),
+        (Outcome::Incomplete { awaits_deletion, .. }, None) => {
+            soonest(&[left, certificates, unseen, awaits_deletion.then_some(DELETION_RETRY)])
+        }
+    }
 }
 
-impl Pace {
-    /// What follows a pass that ended like this; `unsettled` is why the deletion policy is not in force.
-    pub(crate) fn next(&self, outcome: Outcome, unsettled: Option<String>) -> Next {
-        match outcome {
-            Outcome::Stuck { obstacle: Obstacle::Collision, .. } => {
-                Next::After(self.until_deadline().map_or(COLLISION_RETRY, |left| left.min(COLLISION_RETRY)))
-            }
-            Outcome::Retrying(text) | Outcome::Stuck { message: text, .. } => self.retry(text),
-            Outcome::Blocked(_) if self.look_again => Next::After(CONTENT_RETRY),
-            Outcome::Blocked(text) => Next::Blocked(text),
-            Outcome::Archiving => Next::After(TEARDOWN_RETRY),
-            // The status' own event brings the pass that ends it.
-            Outcome::Archived => Next::Await,
-            Outcome::Complete | Outcome::Incomplete { .. } if unsettled.is_some() => {
-                self.retry(unsettled.unwrap_or_default())
-            }
-            Outcome::Complete => self.own_times().min().map_or(Next::Await, Next::After),
-            Outcome::Incomplete { awaits_deletion, .. } => self
-                .until_deadline()
-                .into_iter()
-                .chain(self.own_times())
-                .chain(awaits_deletion.then_some(DELETION_RETRY))
-                .min()
-                .map_or(Next::Await, Next::After),
-        }
+/// Another try, no later than the deadline.
+pub(crate) fn retry(text: String, deadline: Deadline, now: Timestamp) -> Next {
+    match left(deadline, now) {
+        Some(left) => Next::RetryWithin(text, left),
+        None => Next::Retry(text),
     }
+}
 
-    /// Another try, no later than the deadline.
-    pub(crate) fn retry(&self, text: String) -> Next {
-        match self.until_deadline() {
-            Some(left) => Next::RetryWithin(text, left),
-            None => Next::Retry(text),
-        }
-    }
+fn left(deadline: Deadline, now: Timestamp) -> Option<Duration> {
+    if let Deadline::At(at) = deadline { Some(until(at, now)) } else { None }
+}
 
-    /// What is looked at whether or not the roll-out is over.
-    fn own_times(&self) -> impl Iterator<Item = Duration> {
-        let certificates = self.certificates.map(|at| self.until(at));
-        certificates.into_iter().chain(self.unseen.then_some(UNSEEN_RETRY))
-    }
-
-    fn until_deadline(&self) -> Option<Duration> {
-        match self.deadline {
-            Deadline::At(at) => Some(self.until(at)),
-            Deadline::None | Deadline::Passed { .. } => None,
-        }
-    }
-
-    fn until(&self, at: Timestamp) -> Duration {
-        Duration::try_from(at.duration_since(self.now)).unwrap_or_default().max(SOONEST)
-    }
+fn until(at: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(at.duration_since(now)).unwrap_or_default().max(SOONEST)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster_object_set::observe::content::ContentError;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
-    fn pace(deadline_in_seconds: Option<i64>) -> Pace {
-        let at = |seconds| Timestamp::from_second(seconds).unwrap();
-        let deadline = deadline_in_seconds.map_or(Deadline::None, |seconds| Deadline::At(at(seconds)));
-        Pace { now: NOW, deadline, certificates: None, look_again: false, unseen: false }
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn incomplete(awaits_deletion: bool) -> Report {
+        Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion }.into()
+    }
+
+    fn stuck(obstacle: Obstacle) -> Report {
+        Outcome::Stuck { message: "s".into(), obstacle }.into()
+    }
+
+    fn unseen(report: Report) -> Report {
+        Report { unseen: vec!["Changes of K objects are not seen.".into()], ..report }
+    }
+
+    fn unsettled(report: Report) -> Report {
+        Report { policy: Some(Err("policy".into())), ..report }
+    }
+
+    fn certificates(report: Report) -> Report {
+        Report { certificates: Some(at(20)), ..report }
+    }
+
+    /// Rows of a report and what follows it without a deadline.
+    #[test]
+    fn each_end_has_its_next_reconcile() {
+        let rows: Vec<(Report, Next)> = vec![
+            (Outcome::Recorded.into(), Next::Await),
+            (Outcome::PolicyTakenBack.into(), Next::Await),
+            (Outcome::AwaitsTakeover.into(), Next::After(TAKEOVER_RETRY)),
+            (Outcome::Unprepared("u".into()).into(), Next::Retry("u".into())),
+            (Outcome::Blocked("b".into()).into(), Next::Blocked("b".into())),
+            (Outcome::Unusable(ContentError::Mutable("m".into())).into(), Next::After(CONTENT_RETRY)),
+            (Outcome::Retrying("e".into()).into(), Next::Retry("e".into())),
+            (stuck(Obstacle::Forbidden), Next::Retry("s".into())),
+            (stuck(Obstacle::Collision { with_set: true }), Next::After(COLLISION_RETRY)),
+            (incomplete(false), Next::Await),
+            (incomplete(true), Next::After(DELETION_RETRY)),
+            (unseen(incomplete(false)), Next::After(UNSEEN_RETRY)),
+            (certificates(incomplete(false)), Next::After(Duration::from_secs(20))),
+            (unsettled(certificates(incomplete(true))), Next::Retry("policy".into())),
+            (Outcome::Complete.into(), Next::Await),
+            (unseen(Outcome::Complete.into()), Next::After(UNSEEN_RETRY)),
+            (unseen(certificates(Outcome::Complete.into())), Next::After(Duration::from_secs(20))),
+            (unsettled(Outcome::Complete.into()), Next::Retry("policy".into())),
+            (Outcome::Archiving.into(), Next::After(TEARDOWN_RETRY)),
+            (unseen(Outcome::Archived.into()), Next::Await),
+        ];
+        for (report, wanted) in rows {
+            assert_eq!(requeue(&report, Deadline::None, NOW), wanted, "{report:?}");
+        }
     }
 
     #[test]
-    fn nothing_is_looked_at_later_than_its_deadline() {
-        let error = || Outcome::Retrying("e".into());
-        let collision = || Outcome::Stuck { message: "c".into(), obstacle: Obstacle::Collision };
-        let incomplete =
-            || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion: false };
+    fn nothing_is_checked_later_than_its_deadline() {
         let seconds = Duration::from_secs;
-        assert_eq!(pace(None).next(error(), None), Next::Retry("e".into()));
-        assert_eq!(pace(Some(40)).next(error(), None), Next::RetryWithin("e".into(), seconds(40)));
-        assert_eq!(pace(Some(0)).next(error(), None), Next::RetryWithin("e".into(), SOONEST));
-        let passed = Pace { deadline: Deadline::Passed { minutes: 1 }, ..pace(None) };
-        assert_eq!(passed.next(error(), None), Next::Retry("e".into()));
-        assert_eq!(pace(Some(40)).next(collision(), None), Next::After(COLLISION_RETRY));
-        assert_eq!(pace(Some(4)).next(collision(), None), Next::After(seconds(4)));
-        assert_eq!(pace(Some(40)).next(incomplete(), None), Next::After(seconds(40)));
-        assert_eq!(pace(None).next(incomplete(), None), Next::Await);
-        let unsettled = Some("policy".to_owned());
-        assert_eq!(
-            pace(Some(40)).next(incomplete(), unsettled),
-            Next::RetryWithin("policy".into(), seconds(40))
-        );
-    }
-
-    #[test]
-    fn objects_that_nobody_watches_are_looked_at_from_time_to_time() {
-        let unseen = |deadline| Pace { unseen: true, ..pace(deadline) };
-        let incomplete =
-            || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion: false };
-        assert_eq!(unseen(None).next(Outcome::Complete, None), Next::After(UNSEEN_RETRY));
-        assert_eq!(unseen(None).next(incomplete(), None), Next::After(UNSEEN_RETRY));
-        assert_eq!(unseen(Some(4)).next(incomplete(), None), Next::After(Duration::from_secs(4)));
-        assert_eq!(unseen(None).next(Outcome::Archived, None), Next::Await);
-    }
-
-    #[test]
-    fn a_deletion_that_is_waited_for_is_looked_at_although_no_event_comes() {
-        let goes = || Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion: true };
-        assert_eq!(pace(None).next(goes(), None), Next::After(DELETION_RETRY));
-        assert_eq!(pace(Some(40)).next(goes(), None), Next::After(DELETION_RETRY));
-        assert_eq!(pace(Some(2)).next(goes(), None), Next::After(Duration::from_secs(2)));
-    }
-
-    #[test]
-    fn certificates_have_their_own_time() {
-        let soon = Pace { certificates: Some(Timestamp::from_second(20).unwrap()), ..pace(Some(40)) };
-        assert_eq!(soon.next(Outcome::Complete, None), Next::After(Duration::from_secs(20)));
-        let incomplete =
-            Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion: false };
-        assert_eq!(soon.next(incomplete, None), Next::After(Duration::from_secs(20)));
+        let after = |report: &Report, second| requeue(report, Deadline::At(at(second)), NOW);
+        let error: Report = Outcome::Retrying("e".into()).into();
+        assert_eq!(after(&error, 40), Next::RetryWithin("e".into(), seconds(40)));
+        assert_eq!(after(&error, 0), Next::RetryWithin("e".into(), SOONEST));
+        assert_eq!(requeue(&error, Deadline::Passed { minutes: 1 }, NOW), Next::Retry("e".into()));
+        let collision = stuck(Obstacle::Collision { with_set: false });
+        assert_eq!(after(&collision, 40), Next::After(COLLISION_RETRY));
+        assert_eq!(after(&collision, 4), Next::After(seconds(4)));
+        assert_eq!(after(&incomplete(false), 40), Next::After(seconds(40)));
+        assert_eq!(after(&incomplete(true), 2), Next::After(seconds(2)));
+        assert_eq!(after(&unseen(incomplete(false)), 4), Next::After(seconds(4)));
+        assert_eq!(after(&certificates(incomplete(false)), 40), Next::After(seconds(20)));
+        assert_eq!(after(&unsettled(incomplete(false)), 40), Next::RetryWithin("policy".into(), seconds(40)));
+        // It has rolled out: the deadline no longer counts.
+        assert_eq!(after(&Outcome::Complete.into(), 40), Next::Await);
     }
 }

@@ -9,10 +9,13 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
+use olm_api::names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL};
 use olm_fbc::{CatalogError, PackageContent};
+use olm_objectset::content_key;
 use olm_runtime::{Clock, PANIC_REPORT};
 use serde_json::{Value, json};
 use tokio::{sync::broadcast, time::Instant};
@@ -20,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     content::{CatalogReader, Content},
-    simulation::{ApiServer, Since, loops, runtime},
+    simulation::{ApiServer, SYSTEM_NAMESPACE, Since, loops, runtime},
 };
 
 /// A revision of the extension `ext` with two phases of ConfigMaps, each of which says the revision's number.
@@ -67,7 +70,7 @@ fn watched() -> Value {
     watched
 }
 
-/// The loop with `workers`, until the returned future is told to stop.
+/// The loop with `workers`, until `stop`.
 async fn run_loop(client: Client, seed: u64, workers: u16, stop: CancellationToken) {
     Box::pin(run_loop_at(client, (seed, workers), Arc::new(Since(Instant::now())), stop)).await;
 }
@@ -147,7 +150,7 @@ fn simulated_at(clock: impl FnOnce() -> Arc<dyn Clock>, course: impl AsyncFnOnce
 
 /// A revision that only gets errors is checked when its deadline passes, whatever its backoff has come to.
 #[test]
-fn a_deadline_is_told_when_it_passes() {
+fn a_deadline_is_reported_when_it_passes() {
     let log = simulated(async |server| {
         let mut stuck = revision(1);
         stuck["spec"]["progressDeadlineMinutes"] = 47.into();
@@ -157,15 +160,15 @@ fn a_deadline_is_told_when_it_passes() {
     });
     let millis = |line: &String| line.trim_start().split(' ').next().unwrap().parse::<u64>().unwrap();
     let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
-    let told = statuses.iter().find(|line| line.contains("ProgressDeadlineExceeded")).expect("told at all");
-    assert!((2_820_000..2_822_000).contains(&millis(told)), "{told}");
+    let reported = statuses.iter().find(|line| line.contains("ProgressDeadlineExceeded")).expect("a report");
+    assert!((2_820_000..2_822_000).contains(&millis(reported)), "{reported}");
     let text = "Revision has not rolled out for 47 minute(s). Last status: Object Unserved.v1 n/policies-0: ";
-    assert!(told.contains(text), "{told}");
-    // It goes on being tried, and is told once.
+    assert!(reported.contains(text), "{reported}");
+    // It is tried again and again, and reported once.
     assert_eq!(statuses.len(), 2, "{statuses:#?}");
 }
 
-/// What is recorded on a revision makes it another version, which its status goes with.
+/// What is recorded on a revision makes it another version, and its status is written for that one.
 #[test]
 fn an_object_that_is_left_out_brings_no_conflict() {
     let log = simulated(async |server| {
@@ -217,8 +220,8 @@ fn an_object_that_changes_while_it_is_removed_is_no_error() {
     let deletions: Vec<_> =
         log.iter().filter(|line| line.contains("DELETE") && line.contains("only-1")).collect();
     assert_eq!(deletions.len(), 2, "{deletions:#?}");
-    let told: Vec<_> = log.iter().filter(|line| line.contains("error archiving")).collect();
-    assert!(told.is_empty(), "{told:#?}");
+    let errors: Vec<_> = log.iter().filter(|line| line.contains("error archiving")).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
 }
 
 /// An answer that says nothing about a revision is not held against it: it is asked for again.
@@ -242,7 +245,117 @@ fn an_extension_that_cannot_be_read_for_a_moment_blocks_no_revision() {
     assert!(statuses.last().is_some_and(|line| line.contains("has rolled out")), "{statuses:#?}");
 }
 
-/// A clock that breaks when it is asked for the first and the third time: each pass asks, and so does the report.
+/// The Secret `stored` of the system namespace with a ConfigMap of this color, under the key of `genuine`.
+fn stored(color: &str, genuine: &str) -> Value {
+    let object = |color: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stored", "namespace": "n"},
+               "data": {"color": color}})
+        .to_string()
+    };
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": OBJECT_DATA_SECRET_TYPE, "immutable": true,
+        "metadata": {
+            "name": "stored", "namespace": SYSTEM_NAMESPACE,
+            "labels": {REVISION_NAME_LABEL: "ext-1", OWNER_NAME_LABEL: "ext"},
+        },
+        "data": {(content_key(object(genuine).as_bytes())): STANDARD.encode(object(color))},
+    })
+}
+
+/// The first revision, with nothing but what lies in that Secret.
+fn with_stored(secret: &Value) -> Value {
+    let mut set = revision(1);
+    let key = secret["data"].as_object().unwrap().keys().next().unwrap();
+    let reference = json!({"name": "stored", "namespace": SYSTEM_NAMESPACE, "key": key});
+    set["spec"]["phases"] = json!([{"name": "all", "objects": [{"ref": reference}]}]);
+    set
+}
+
+/// How often the Secret was read.
+fn reads(server: &ApiServer) -> usize {
+    let read = format!(" GET /api/v1/namespaces/{SYSTEM_NAMESPACE}/secrets/stored ");
+    server.log().iter().filter(|line| line.contains(&read)).count()
+}
+
+fn color(server: &ApiServer) -> Value {
+    server.get("configmaps", "n", "stored").map(|map| map["data"]["color"].clone()).unwrap_or_default()
+}
+
+/// A set that is deleted and created again is another one.
+#[test]
+fn content_is_read_once_for_each_revision_and_process() {
+    runtime().block_on(async {
+        let server = ApiServer::new(0);
+        let minutes = async |count| tokio::time::sleep(Duration::from_mins(count)).await;
+        let secret = stored("blue", "blue");
+        server.create(secret.clone());
+        server.create(with_stored(&secret));
+        for process in 1..=2 {
+            let stop = CancellationToken::new();
+            let work = tokio::spawn(run_loop(server.client(), 3, 1, stop.clone()));
+            minutes(20).await;
+            for _ in 0..3 {
+                server.edit("configmaps", "n", "stored", &json!({"data": {"color": "edited"}}));
+                minutes(5).await;
+                assert_eq!(color(&server), "blue");
+            }
+            assert_eq!(reads(&server), process);
+            if process == 2 {
+                server.remove("clusterobjectsets", "", "ext-1");
+                minutes(5).await;
+                server.create(with_stored(&secret));
+                minutes(5).await;
+                assert_eq!(reads(&server), 3);
+            }
+            stop.cancel();
+            work.await.unwrap();
+        }
+    });
+}
+
+/// It has another UID, which the watch shows; nothing else would bring a reconcile of a revision that has rolled out.
+#[test]
+fn content_that_is_replaced_is_refused_although_it_was_read_before() {
+    let log = simulated(async |server| {
+        let secret = stored("blue", "blue");
+        server.create(secret.clone());
+        server.create(with_stored(&secret));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        let progress = |server: &ApiServer| {
+            let set = server.get("clusterobjectsets", "", "ext-1").unwrap();
+            let conditions = set["status"]["conditions"].as_array().unwrap().clone();
+            let found = conditions.into_iter().find(|one| one["type"] == "Progressing").unwrap();
+            (found["reason"].clone(), found["message"].as_str().unwrap().to_owned())
+        };
+        for (color_now, reason) in [("red", "Blocked"), ("blue", "Succeeded"), ("green", "Blocked")] {
+            server.remove("secrets", SYSTEM_NAMESPACE, "stored");
+            server.create(stored(color_now, "blue"));
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            let (found, message) = progress(server);
+            assert_eq!(found, reason, "{message}");
+            assert_eq!(
+                message.contains("is not the digest of its content"),
+                reason == "Blocked",
+                "{message}"
+            );
+            assert_eq!(color(server), "blue");
+        }
+        // The same Secret, of another revision by now.
+        server.remove("secrets", SYSTEM_NAMESPACE, "stored");
+        server.create(secret);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        let other = json!({"metadata": {"labels": {REVISION_NAME_LABEL: "ext-2"}}});
+        server.edit("secrets", SYSTEM_NAMESPACE, "stored", &other);
+        server.edit("configmaps", "n", "stored", &json!({"data": {"color": "edited"}}));
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let (found, message) = progress(server);
+        assert_eq!(found, "Blocked");
+        assert!(message.contains("does not belong to this revision"), "{message}");
+    });
+    assert!(!log.iter().any(|line| line.contains("\"red\"") || line.contains("\"green\"")), "{log:#?}");
+}
+
+/// A clock that breaks when it is asked for the first and the third time: each reconcile asks, and so does the report.
 struct Broken(Since, AtomicU32);
 
 impl Clock for Broken {
@@ -258,7 +371,7 @@ impl Clock for Broken {
 }
 
 #[test]
-fn a_panic_is_reported_on_the_revision_without_its_text_and_heals() {
+fn a_panic_is_reported_on_the_revision_without_its_text_and_recovers() {
     let clock = || -> Arc<dyn Clock> { Arc::new(Broken(Since(Instant::now()), AtomicU32::new(0))) };
     let log = simulated_at(clock, async |server| {
         server.create(revision(1));

@@ -24,7 +24,7 @@ use olm_api::{
 use olm_objectset::{
     DeletionPolicy, converts_by_webhook, readable_without_webhook, retained_for, without_webhook, written_for,
 };
-use olm_runtime::{AccountRef, api_text, bounded, patch_as, unless_gone};
+use olm_runtime::{AccountRef, api_text, bounded, if_exists, patch_as};
 use serde_json::{Value, json};
 
 use crate::cluster_extension::Context;
@@ -313,10 +313,9 @@ impl ExtensionPolicy<'_> {
         for set in sets.iter().filter(|set| self.controls(set)) {
             let name = set.name_any();
             if set.metadata.deletion_timestamp.is_none() {
-                let deleted = bounded(self.set_api().delete(&name, &DeleteParams::background())).await;
-                let deleted = unless_gone(deleted)
-                    .map_err(|e| format!("deleting revision {name:?}: {}", api_text(&e)))?;
-                let Some(deleted) = deleted else { continue };
+                let deleted = if_exists(self.set_api().delete(&name, &DeleteParams::background())).await;
+                let failed = |e| format!("deleting revision {name:?}: {}", api_text(&e));
+                let Some(deleted) = deleted.map_err(failed)? else { continue };
                 if let Some(set) = deleted.left() {
                     self.cx.wrote_set(self.extension, &set.metadata);
                 }
@@ -351,8 +350,8 @@ async fn convert(client: &Client, name: &str, crd: &Value, dry_run: bool) -> Res
     let patch = serde_json::from_value(Value::Array(without_webhook(crd))).map_err(|e| e.to_string())?;
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let params = PatchParams { dry_run, ..patch_as(OBJECT_FIELD_MANAGER) };
-    let patched = unless_gone(bounded(api.patch(name, &params, &Patch::Json::<()>(patch))).await);
-    patched.map(drop).map_err(|error| format!("CRD {name:?}: {}", api_text(&error)))
+    let patched = if_exists(api.patch(name, &params, &Patch::Json::<()>(patch))).await;
+    patched.map(drop).map_err(|e| format!("CRD {name:?}: {}", api_text(&e)))
 }
 
 /// The policy that is written on a revision; nothing for a value that is not known.

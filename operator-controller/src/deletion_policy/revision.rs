@@ -15,13 +15,17 @@ use olm_object::ObjectKey;
 use olm_objectset::{
     DeletionPolicy, converts_by_webhook, form_patch, readable_without_webhook, taking_form_patch,
 };
-use olm_runtime::{DiscoveryError, api_text, bounded, patch_as};
+use olm_runtime::{DiscoveryError, api_text, if_exists, patch_as};
 use serde_json::Value;
 
-use crate::cluster_object_set::content::{Item, LoadedPhase};
-use crate::cluster_object_set::execute::{Executor, get};
-use crate::cluster_object_set::status::Outcome;
-use crate::concurrently::{REQUESTS, concurrently};
+use crate::{
+    cluster_object_set::{
+        act::executor::{Executor, get},
+        content::{Item, LoadedPhase},
+        report::Report,
+    },
+    concurrently::{REQUESTS, concurrently},
+};
 
 /// What is said while the objects are on their way.
 const PENDING: &str = "The objects of the revision are being brought into the form that the policy asks for.";
@@ -64,24 +68,20 @@ pub(crate) fn is_settled(set: &ClusterObjectSet) -> bool {
     }
 }
 
-/// Writes what became of the policy into `conditions`: `result` of [`settle`], if it came to that.
+/// Writes the condition.
 pub(crate) fn set_condition(
     conditions: &mut Conditions,
     set: &ClusterObjectSet,
-    result: Option<&Result<(), String>>,
-    outcome: &Outcome,
+    report: &Report,
     now: Timestamp,
 ) {
-    let policy = policy(set);
-    let (in_force, text) = match (result, outcome) {
+    let (policy, error) = (policy(set), report.outcome.error());
+    let (in_force, text) = match (&report.policy, &error) {
         (Some(Ok(())), _) => (true, "All objects of the revision have the form that the policy asks for."),
         // It could not be checked: what was true stays true.
         (None, _) if is_settled(set) => return,
-        (Some(Err(text)), _)
-        | (None, Outcome::Blocked(text) | Outcome::Retrying(text) | Outcome::Stuck { message: text, .. }) => {
-            (false, text.as_str())
-        }
-        (None, _) => (false, PENDING),
+        (Some(Err(text)), _) | (None, Some(text)) => (false, text.as_str()),
+        (None, None) => (false, PENDING),
     };
     if in_force && policy == DeletionPolicy::Delete {
         conditions.remove(ConditionType::DeletionPolicy);
@@ -97,15 +97,6 @@ pub(crate) fn set_condition(
     let update =
         ConditionUpdate::new(ConditionType::DeletionPolicy, status, reason(policy), text, generation);
     conditions.set(update, now);
-}
-
-/// Takes a claim back that contradicts the policy.
-pub(crate) fn take_back(conditions: &mut Conditions, set: &ClusterObjectSet, now: Timestamp) {
-    let generation = set.metadata.generation;
-    let status = ConditionStatus::False;
-    let reason = reason(policy(set));
-    conditions
-        .set(ConditionUpdate::new(ConditionType::DeletionPolicy, status, reason, PENDING, generation), now);
 }
 
 /// Brings the objects of `set` that exist into the form its policy asks for, and looks whether the CRDs that it
@@ -172,10 +163,7 @@ impl Executor<'_> {
         }
         let patch = serde_json::from_value(Value::Array(patch)).map_err(kube::Error::SerdeError)?;
         let params = patch_as(OBJECT_FIELD_MANAGER);
-        match bounded(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            other => other.map(drop),
-        }
+        if_exists(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await.map(drop)
     }
 }
 
@@ -186,6 +174,7 @@ mod tests {
     use olm_api::v1::{ClusterObjectSetSpec, ClusterObjectSetStatus};
 
     use super::*;
+    use crate::cluster_object_set::report::Outcome;
 
     fn set(policy: Option<&str>, claimed: Option<(ConditionStatus, Reason)>) -> ClusterObjectSet {
         let mut set = ClusterObjectSet::new("ext-1", ClusterObjectSetSpec::default());
@@ -200,9 +189,10 @@ mod tests {
         set
     }
 
-    fn after(set: &ClusterObjectSet, result: Option<&Result<(), String>>, outcome: &Outcome) -> String {
+    fn after(set: &ClusterObjectSet, policy: Option<&Result<(), String>>, outcome: &Outcome) -> String {
         let mut conditions = set.status.clone().unwrap().conditions;
-        set_condition(&mut conditions, set, result, outcome, Timestamp::UNIX_EPOCH);
+        let report = Report { policy: policy.cloned(), ..outcome.clone().into() };
+        set_condition(&mut conditions, set, &report, Timestamp::UNIX_EPOCH);
         let condition = conditions.find(ConditionType::DeletionPolicy);
         condition.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default()
     }

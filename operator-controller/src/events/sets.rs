@@ -10,7 +10,7 @@ use olm_api::{
 };
 
 use super::{Events, Notice, failure};
-use crate::cluster_object_set::status::Obstacle;
+use crate::cluster_object_set::report::Obstacle;
 
 /// Objects named in one Event.
 const NAMED_MAX: usize = 10;
@@ -96,8 +96,8 @@ fn obstructed(
     let (obstacle, (reason, message)) = obstacle.zip(news(before, after))?;
     // Past its deadline a revision says that.
     (reason == Reason::Retrying.as_str()).then(|| {
-        let reason = if *obstacle == Obstacle::Collision { "Collision" } else { Reason::Retrying.as_str() };
-        Notice::warning(reason, message)
+        let is_collision = matches!(obstacle, Obstacle::Collision { .. });
+        Notice::warning(if is_collision { "Collision" } else { Reason::Retrying.as_str() }, message)
     })
 }
 
@@ -179,14 +179,14 @@ mod tests {
                 changes(before, after, false).into_iter().map(|notice| notice.reason).collect();
             assert_eq!(reasons, wanted, "{before:?} {after:?}");
         }
-        let forbidden = Obstacle::Forbidden;
+        let (forbidden, collision) = (Obstacle::Forbidden, Obstacle::Collision { with_set: false });
         for (before, after, obstacle, wanted) in [
-            (&rolling, &collided, Some(&Obstacle::Collision), Some("Collision")),
+            (&rolling, &collided, Some(&collision), Some("Collision")),
             // Not by its text.
             (&rolling, &collided, Some(&forbidden), Some("Retrying")),
             (&rolling, &collided, None, None),
-            (&collided, &collided, Some(&Obstacle::Collision), None),
-            (&rolling, &late, Some(&Obstacle::Collision), None),
+            (&collided, &collided, Some(&collision), None),
+            (&rolling, &late, Some(&collision), None),
         ] {
             let reason = obstructed(before, after, obstacle).map(|notice| notice.reason);
             assert_eq!(reason, wanted, "{after:?}");

@@ -2,15 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::FutureExt;
+use futures::{FutureExt, future::BoxFuture};
 use olm_api::{
     ConditionType,
-    names::{MANAGED_BY, MANAGED_BY_LABEL},
+    names::{MANAGED_BY, MANAGED_BY_LABEL, OWNER_UID_ANNOTATION, PROGRAM_FIELD_MANAGER},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
 use olm_runtime::{
-    AccountRef, Accounts, BackoffLimits, Chance, Clock, ControllerSettings, Discovery, Metrics, Source,
-    WatchManager, run_controller,
+    AccountRef, Accounts, BackoffLimits, Chance, Clock, ControllerSettings, Discovery, Metrics, ObjectWriter,
+    Source, WatchManager, run_controller,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +22,7 @@ use crate::{
     facts::{
         self,
         catalogs::{self, Catalogs},
+        content_secrets::ContentSecrets,
         installed::{self, Installed},
         kinds::Kinds,
         platform::Platform,
@@ -31,6 +32,7 @@ use crate::{
     },
     interest::{Interest, Interests},
     metrics::DriftRepairs,
+    webhook_certificates,
 };
 
 /// The names of the controllers in logs and metrics, upstream's.
@@ -75,9 +77,11 @@ impl Loops {
         let catalogs = Source::<ClusterCatalog>::all(client.clone(), chance);
         let kinds = Kinds::default();
         let context = self.extension_context(&sets, &catalogs, &interests);
-        let set_ports = self.set_ports(&context, &interests);
+        let set_context = self.set_context(&context, &interests);
         let (settings, discovery) = (context.settings.clone(), context.discovery.clone());
-        let ready = self.ready((&extensions, &sets, &catalogs), &settings).shared();
+        let contents = context.contents.clone();
+        let listed = [extensions.listed().boxed(), sets.listed().boxed(), catalogs.listed().boxed()];
+        let ready = self.ready(listed, &context).shared();
         let (extensions, sets) = (extensions.gated(ready.clone()), sets.gated(ready));
         let (known, namespace) = (catalogs.store.clone(), &self.options.system_namespace);
         let policies_changed = || interests.fire(&Interest::Policies);
@@ -89,6 +93,7 @@ impl Loops {
             kinds.follow(client.clone(), chance, discovery, fires(), stop.clone()),
             self.platform.follow(client.clone(), chance, &kinds, fires(), stop.clone()),
             settings.follow(client.clone(), chance, namespace, fires(), stop.clone()),
+            contents.follow(chance, fires(), stop.clone()),
             policies::run(
                 client.clone(),
                 chance,
@@ -100,27 +105,22 @@ impl Loops {
             ),
             rbac::run(client, chance, self.accounts.clone(), fires(), stop.clone()),
             self.run_extensions(extensions, context, &interests, stop.clone()),
-            self.run_sets(sets, set_ports, &interests, stop.clone()),
+            self.run_sets(sets, set_context, &interests, stop.clone()),
         );
     }
 
     /// Ends when enough is known of the cluster to work on it.
     fn ready(
         &self,
-        (extensions, sets, catalogs): (
-            &Source<ClusterExtension>,
-            &Source<ClusterObjectSet>,
-            &Source<ClusterCatalog>,
-        ),
-        settings: &Settings,
+        [extensions, sets, catalogs]: [BoxFuture<'static, ()>; 3],
+        context: &cluster_extension::Context,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let needed = [
-            ("ClusterExtensions", extensions.listed().boxed()),
-            ("ClusterObjectSets", sets.listed().boxed()),
-        ];
-        let (settings, guard, platform) = (settings.clone(), self.guard.clone(), self.platform.clone());
+        let needed = [("ClusterExtensions", extensions), ("ClusterObjectSets", sets)];
+        let (settings, contents) = (context.settings.clone(), context.contents.clone());
+        let (guard, platform) = (self.guard.clone(), self.platform.clone());
         let others = [
-            ("ClusterCatalogs", catalogs.listed().boxed()),
+            ("ClusterCatalogs", catalogs),
+            ("the content of revisions", async move { contents.ready().await }.boxed()),
             ("the settings", async move { settings.ready().await }.boxed()),
             ("the admission policies", async move { guard.ready().await }.boxed()),
             ("the version of the platform", async move { platform.ready().await }.boxed()),
@@ -145,6 +145,7 @@ impl Loops {
             sets: sets.store.clone(),
             newest_set: sets.newest.clone(),
             written_sets: Arc::default(),
+            contents: ContentSecrets::new(self.accounts.controller(), &options.system_namespace),
             installed: Arc::new(Installed::new(interests.clone())),
             platform: self.platform.clone(),
             features: options.features,
@@ -157,27 +158,36 @@ impl Loops {
     }
 
     /// What the controller of revisions needs: much of it is shared with the one of extensions.
-    fn set_ports(
+    fn set_context(
         &self,
         shared: &cluster_extension::Context,
         interests: &Interests,
-    ) -> cluster_object_set::Ports {
+    ) -> cluster_object_set::Context {
         let (client, fires) = (self.accounts.controller(), interests.clone());
         let managed = format!("{MANAGED_BY_LABEL}={MANAGED_BY}");
         let changed = Arc::new(move |owner| fires.fire(&Interest::Owned(owner)));
-        cluster_object_set::Ports {
+        cluster_object_set::Context {
             accounts: shared.accounts.clone(),
             discovery: shared.discovery.clone(),
-            watches: WatchManager::new(client, &managed, changed, self.chance.clone()),
+            watches: WatchManager::new(
+                client.clone(),
+                &managed,
+                OWNER_UID_ANNOTATION,
+                changed,
+                self.chance.clone(),
+            ),
             sets: shared.sets.clone(),
+            contents: shared.contents.clone(),
             events: shared.events.clone(),
             settings: shared.settings.clone(),
             guard: shared.guard.clone(),
             repairs: self.repairs.clone(),
             preflight_permissions: shared.features.preflight_permissions,
-            system_namespace: shared.system_namespace.clone(),
             certificate_lifetime: self.options.certificate_lifetime,
             clock: shared.clock.clone(),
+            checks: cluster_object_set::Checks::default(),
+            certificates: webhook_certificates::Memory::default(),
+            objects: ObjectWriter::new(client.clone(), PROGRAM_FIELD_MANAGER, shared.clock.clone()),
         }
     }
 
@@ -211,11 +221,11 @@ impl Loops {
     async fn run_sets(
         &self,
         source: Source<ClusterObjectSet>,
-        ports: cluster_object_set::Ports,
+        context: cluster_object_set::Context,
         interests: &Interests,
         stop: CancellationToken,
     ) {
-        let controller = Arc::new(cluster_object_set::ObjectSets::new(ports));
+        let controller = Arc::new(cluster_object_set::ObjectSets(context));
         let reporter = controller.clone();
         let report_panic = move |set| reporter.clone().report_panic(set);
         let objects = self.metrics.objects();

@@ -69,7 +69,7 @@ pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
     conditions.iter().find(|condition| condition["type"] == kind)?["status"].as_str()
 }
 
-/// Only what is its own is deleted, and no CRD under a policy that retains it.
+/// Only what is its own is deleted, nothing that an active revision controls, and no CRD under a policy that retains it.
 fn deletion((resource, ..): &Key, object: &Value, store: &Store) -> Option<String> {
     let is_program =
         |owner: &Value| owner["kind"] == "ClusterObjectSet" || owner["kind"] == "ClusterExtension";
@@ -87,18 +87,26 @@ fn deletion((resource, ..): &Key, object: &Value, store: &Store) -> Option<Strin
             return Some("a CRD is deleted that the deletion policy retains".to_owned());
         }
     }
+    let active = controlling_set(object, store).filter(|set| {
+        set["spec"]["lifecycleState"] == "Active" && set["metadata"]["deletionTimestamp"].is_null()
+    });
+    if let Some(set) = active {
+        return Some(format!("it is deleted, and {} controls it and is active", set["metadata"]["name"]));
+    }
     (!is_owned).then(|| "it is deleted, and nothing says that it is the program's".to_owned())
+}
+
+/// The revision that controls an object.
+fn controlling_set<'s>(object: &Value, store: &'s Store) -> Option<&'s Value> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    let key = ("clusterobjectsets".to_owned(), String::new(), owner["name"].as_str()?.to_owned());
+    store.get(&key).map(|set| &**set).filter(|set| set["metadata"]["uid"] == owner["uid"])
 }
 
 /// No object goes from a revision to an earlier one, or to one that is archived.
 fn moved_back(before: &Value, after: &Value, store: &Store) -> Option<String> {
-    let owner = |object: &Value| {
-        let owners = object["metadata"]["ownerReferences"].as_array()?;
-        let owner = owners.iter().find(|owner| owner["controller"] == true)?;
-        let key = ("clusterobjectsets".to_owned(), String::new(), owner["name"].as_str()?.to_owned());
-        store.get(&key).map(|set| &**set).filter(|set| set["metadata"]["uid"] == owner["uid"])
-    };
-    let (from, to) = (owner(before)?, owner(after)?);
+    let (from, to) = (controlling_set(before, store)?, controlling_set(after, store)?);
     let number = |set: &Value| set["spec"]["revision"].as_i64();
     let name = |set: &Value| set["metadata"]["name"].to_string();
     if number(to) < number(from) {

@@ -10,12 +10,12 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 
 use super::{Options, Own, client, node};
-use crate::controlplane::{Tool, Tools};
 use crate::pki::{Authority, IdentityFiles, write_service_account_keys};
 use crate::process::{Process, StateDirectory, free_ports};
 use crate::rights_used;
 use crate::supervisor::Program;
 use crate::wait;
+use olm_test_programs::controlplane::{CONTROLLERS, Tool, Tools};
 
 /// A port may be taken between its choice and its use.
 const ATTEMPTS: usize = 3;
@@ -44,7 +44,7 @@ pub(super) async fn start(tools: &Tools, options: &Options) -> Result<Own> {
 
 async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
     let directory = StateDirectory::new("cluster")?;
-    let path = directory.path();
+    let path = &directory.path().to_owned();
     rights_used::expect(path)?;
     let [etcd_port, peer_port, port] = free_ports()?;
     let server = format!("https://127.0.0.1:{port}");
@@ -74,6 +74,29 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
     .await
     .map_err(|error| explain(error, &[&api_server]))?;
 
+    let mut own = Own {
+        processes: vec![api_server, etcd],
+        tools: tools.clone(),
+        authority,
+        server,
+        etcd: format!("http://127.0.0.1:{etcd_port}"),
+        directory,
+    };
+    if tools.missing(&CONTROLLERS).is_empty() {
+        let controllers = start_controllers(path, admin, options, launch).await?;
+        // Ended in this order: nobody shall complain about a server that is gone.
+        own.processes.splice(0..0, controllers);
+    }
+    Ok(own)
+}
+
+/// Starts what makes Pods of Deployments, and waits for nodes. Answers the programs in the order in which to end them.
+async fn start_controllers(
+    path: &Path,
+    admin: kube::Client,
+    options: &Options,
+    launch: impl Fn(Tool, Vec<String>) -> Result<Process>,
+) -> Result<Vec<Process>> {
     let controller_manager = launch(Tool::ControllerManager, controller_manager_args(path))?;
     let scheduler = launch(Tool::Scheduler, scheduler_args(path))?;
     let kwok = launch(Tool::Kwok, kwok_args(path))?;
@@ -84,7 +107,7 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
     }
     let accounts: Api<ServiceAccount> = Api::namespaced(admin, "default");
     wait::until("nodes and the default service account", NODES_DEADLINE, || async {
-        running(&[&etcd, &api_server, &controller_manager, &scheduler, &kwok])?;
+        running(&[&controller_manager, &scheduler, &kwok])?;
         let ready =
             nodes.list(&kube::api::ListParams::default()).await?.iter().filter(|node| is_ready(node)).count();
         wait::check(ready == options.nodes, || format!("{ready} of {} nodes are ready", options.nodes))?;
@@ -93,10 +116,7 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
     .await
     .map_err(|error| explain(error, &[&kwok, &controller_manager]))?;
 
-    // Ended in this order: nobody shall complain about a server that is gone.
-    let processes = vec![kwok, scheduler, controller_manager, api_server, etcd];
-    let etcd = format!("http://127.0.0.1:{etcd_port}");
-    Ok(Own { processes, tools: tools.clone(), authority, server, etcd, directory })
+    Ok(vec![kwok, scheduler, controller_manager])
 }
 
 /// Adds the logs that say why it takes so long; a program that ended has shown its own already.

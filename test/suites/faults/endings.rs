@@ -73,7 +73,7 @@ struct Stage {
 impl Stage {
     /// A catalog whose image, and an extension whose bundle, never arrive.
     async fn build() -> Result<Self> {
-        let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+        let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
         let images = Images::new(&registry)?;
         let hanging = hanging().await?;
         let flags = [

@@ -15,10 +15,10 @@ use olm_api::v1::ClusterExtension;
 use tokio::signal::unix::{SignalKind, signal};
 
 use anyhow::{Context, Result, bail, ensure};
-use olm_test::controlplane::{Tool, Tools};
 use olm_test::images::Images;
 use olm_test::tools::e2e::{Choice, MIRRORED, PREVIOUS, Place, REGISTRY_PULL, REGISTRY_PUSH};
 use olm_test::{rights_used, sample_operator, tools::node};
+use olm_test_programs::controlplane::{Tool, Tools};
 
 /// The tests in their order, and what of them is run. Each is run on what the one before left.
 const SUITES: [(&str, Option<&str>); 4] = [
@@ -100,7 +100,7 @@ async fn run(choice: Choice, stay: bool) -> Result<()> {
         place.load(&folder.join("operator-controller.tar"))?;
     }
     println!("BENCH e2e_cluster_start {:.1} s", started.elapsed().as_secs_f64());
-    let tools = tokio::task::spawn_blocking(Tools::locate).await??;
+    let tools = tokio::task::spawn_blocking(|| Tools::locate(&[Tool::Kubectl])).await??;
     let kubectl = tools.path(Tool::Kubectl);
     let folder = kubectl.parent().context("kubectl has no folder")?;
     let environment = environment(&place).await?;

@@ -7,7 +7,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
-use olm_runtime::bounded;
+use olm_runtime::{api_text, bounded};
 use reqwest::Certificate;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -21,34 +21,15 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most files of a folder that are read.
 const FILES_MAX: usize = 256;
 
-/// Why there is no client for the server of catalogs.
+/// Why there is no client for the server of catalogs: a sentence.
 #[derive(Debug, Error)]
-pub enum TrustError {
-    /// The folder or a file in it cannot be read.
-    #[error("reading certificates of catalogd in {path:?}: {source}", path = .path.display().to_string())]
-    Read {
-        /// The folder or file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The folder has none.
-    #[error("no certificates found in {:?}", .0.display().to_string())]
-    Empty(PathBuf),
-    /// Something that is no certificate.
-    #[error("certificates of catalogd: {0}")]
-    Certificate(#[source] reqwest::Error),
-    /// The ConfigMap cannot be read, or does not hold what it should.
-    #[error(
-        "ConfigMap {name:?} in namespace {namespace:?}, by which catalogd publishes its authority: {problem}; or give its certificates with --catalogd-cas-dir",
-        name = SERVING_SECRET
-    )]
-    Published {
-        /// Its namespace.
-        namespace: String,
-        /// What is wrong.
-        problem: String,
-    },
+#[error("{0}")]
+pub struct TrustError(String);
+
+impl TrustError {
+    fn certificate(error: &reqwest::Error) -> Self {
+        Self(format!("certificates of catalogd: {error}"))
+    }
 }
 
 /// Where the authorities are found.
@@ -62,9 +43,6 @@ pub enum Trust {
 
 impl Trust {
     /// Reads the authorities: a client that trusts them, and a digest that changes with them.
-    ///
-    /// # Errors
-    /// There are none, or they cannot be read.
     pub async fn load(&self, cluster: &Client) -> Result<(reqwest::Client, [u8; 32]), TrustError> {
         let texts = match self {
             Self::Folder(folder) => read_folder(folder)?,
@@ -75,11 +53,11 @@ impl Trust {
         for text in &texts {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
-            for certificate in Certificate::from_pem_bundle(text).map_err(TrustError::Certificate)? {
+            for certificate in Certificate::from_pem_bundle(text).map_err(|e| TrustError::certificate(&e))? {
                 builder = builder.add_root_certificate(certificate);
             }
         }
-        Ok((builder.build().map_err(TrustError::Certificate)?, hash.finalize().into()))
+        Ok((builder.build().map_err(|e| TrustError::certificate(&e))?, hash.finalize().into()))
     }
 }
 
@@ -87,8 +65,8 @@ impl Trust {
 /// them the versions that Kubernetes keeps of a mounted Secret.
 fn read_folder(folder: &Path) -> Result<Vec<Vec<u8>>, TrustError> {
     let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| TrustError::Read { path, source }
+        let path = path.display().to_string();
+        move |error: io::Error| TrustError(format!("reading certificates of catalogd in {path:?}: {error}"))
     };
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed(folder))? {
@@ -110,16 +88,23 @@ fn read_folder(folder: &Path) -> Result<Vec<Vec<u8>>, TrustError> {
             texts.push(text);
         }
     }
-    if texts.is_empty() { Err(TrustError::Empty(folder.to_owned())) } else { Ok(texts) }
+    if texts.is_empty() {
+        return Err(TrustError(format!("no certificates found in {:?}", folder.display().to_string())));
+    }
+    Ok(texts)
 }
 
 async fn published(cluster: &Client, namespace: &str) -> Result<Vec<u8>, TrustError> {
-    let failed = |problem: String| TrustError::Published { namespace: namespace.to_owned(), problem };
+    let failed = |problem: &str| {
+        TrustError(format!(
+            "ConfigMap {SERVING_SECRET:?} in namespace {namespace:?}, by which catalogd publishes its authority: {problem}; or give its certificates with --catalogd-cas-dir"
+        ))
+    };
     let maps: Api<ConfigMap> = Api::namespaced(cluster.clone(), namespace);
-    let map = bounded(maps.get_opt(SERVING_SECRET)).await.map_err(|error| failed(error.to_string()))?;
-    let map = map.ok_or_else(|| failed("is not there".to_owned()))?;
+    let map = bounded(maps.get_opt(SERVING_SECRET)).await.map_err(|error| failed(&api_text(&error)))?;
+    let map = map.ok_or_else(|| failed("is not there"))?;
     let text = map.data.and_then(|mut data| data.remove(AUTHORITY));
-    text.map(String::into_bytes).ok_or_else(|| failed(format!("has no key {AUTHORITY}")))
+    text.map(String::into_bytes).ok_or_else(|| failed(&format!("has no key {AUTHORITY}")))
 }
 
 #[cfg(test)]

@@ -66,9 +66,6 @@ pub struct Issued {
 }
 
 /// Makes an authority and a pair, both valid from `now` on.
-///
-/// # Errors
-/// A name is neither a host name nor an IP address.
 pub fn issue(wanted: &Wanted<'_>, now: Timestamp) -> Result<Issued, IssueError> {
     let life = |params: &mut CertificateParams| {
         let at = |seconds: i64| {
@@ -107,33 +104,22 @@ pub fn issue(wanted: &Wanted<'_>, now: Timestamp) -> Result<Issued, IssueError> 
     Ok(Issued { pair, authority: authority.as_ref().pem() })
 }
 
-/// Why a certificate and a key cannot serve.
+/// Why a certificate and a key cannot serve: a sentence, with nothing of the key.
 #[derive(Debug, Error)]
-pub enum Unusable {
-    /// The certificate is malformed.
-    #[error("certificate: {0}")]
-    Certificate(String),
-    /// The key is malformed. Nothing of it is in the text.
-    #[error("key: {0}")]
-    Key(String),
-    /// They do not belong together.
-    #[error(transparent)]
-    Pair(#[from] rustls::Error),
-}
+#[error("{0}")]
+pub struct Unusable(String);
 
 /// A certificate with its chain, and its key, ready to serve.
-///
-/// # Errors
-/// One is malformed, or they do not belong together.
 pub fn certified_key(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, Unusable> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
         .collect::<Result<_, _>>()
-        .map_err(|error| Unusable::Certificate(error.to_string()))?;
+        .map_err(|error| Unusable(format!("certificate: {error}")))?;
     if chain.is_empty() {
-        return Err(Unusable::Certificate("holds no certificate".into()));
+        return Err(Unusable("certificate: holds no certificate".to_owned()));
     }
-    let private = PrivateKeyDer::from_pem_slice(key).map_err(|error| Unusable::Key(error.to_string()))?;
-    Ok(CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider())?)
+    let private = PrivateKeyDer::from_pem_slice(key).map_err(|error| Unusable(format!("key: {error}")))?;
+    CertifiedKey::from_der(chain, private, &aws_lc_rs::default_provider())
+        .map_err(|error| Unusable(error.to_string()))
 }
 
 /// The content of a certificate. Times are seconds since 1970.

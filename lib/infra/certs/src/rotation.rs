@@ -66,9 +66,6 @@ impl Content {
     }
 
     /// The content after a step.
-    ///
-    /// # Errors
-    /// A new pair is due and cannot be made.
     pub fn after(&self, step: Step, wanted: &Wanted<'_>, now: Timestamp) -> Result<Self, IssueError> {
         let mut after = self.clone();
         match step {

@@ -22,57 +22,37 @@ mod tests;
 
 const COPY_BUFFER_BYTES: usize = 64 << 10;
 
-/// What is wrong with a layer's archive.
+/// Why a layer's archive could not be read.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
-    /// Ends within a header or the data of an entry that was skipped.
-    #[error("unexpected EOF")]
-    Eof,
-    /// Not a tar archive. The tar reader's own words are not repeated: they quote the bytes they stumbled over.
-    #[error("not a valid tar archive")]
-    Format,
-    /// The entry's size is said twice, differently.
-    #[error("entry {0:?} has two different sizes")]
-    SizeDisagreement(String),
-    /// A directory or link with data.
-    #[error("entry {0:?} has data, though its type has none")]
-    UnexpectedData(String),
-    /// Fewer bytes than the header says.
-    #[error("unexpected EOF in entry {0:?}")]
-    Truncated(String),
-    /// A device, FIFO or socket among the wanted files.
-    #[error("refusing entry {0:?} with type {1:?}: only files, directories and links are allowed")]
-    Kind(String, char),
-    /// A sparse file.
-    #[error("refusing entry {0:?}: sparse files are not supported")]
-    Sparse(String),
-    /// Long names or PAX records over their limit.
-    #[error("the extension headers of an entry have more than {EXTENSION_HEADER_BYTES_MAX} bytes")]
-    ExtensionSize,
-    /// Malformed or contradicting extension headers.
-    #[error("malformed extension header")]
-    Extension,
-    /// More entries than allowed.
-    #[error("more than {0} entries")]
-    Entries(u64),
-    /// A wanted file over its limit.
-    #[error("file {0:?} is larger than {1} bytes")]
-    FileSize(String, u64),
-    /// All wanted files together.
-    #[error("the wanted files have more than {0} bytes")]
-    TotalSize(u64),
-    /// A name or link that cannot be placed.
-    #[error(transparent)]
-    Tree(#[from] TreeError),
+    /// What is wrong with it, in a sentence.
+    #[error("{0}")]
+    Content(String),
     /// The spool cannot be written: a matter of this machine, not of the image.
     #[error("writing the spool file: {0}")]
     Spool(#[source] io::Error),
 }
 
+impl From<TreeError> for ArchiveError {
+    fn from(error: TreeError) -> Self {
+        Self::Content(error.to_string())
+    }
+}
+
 impl From<io::Error> for ArchiveError {
     fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Eof } else { Self::Format }
+        // The tar reader's own words are not repeated: they quote the bytes they stumbled over.
+        let ends_early = error.kind() == io::ErrorKind::UnexpectedEof;
+        Self::Content(if ends_early { "unexpected EOF" } else { "not a valid tar archive" }.to_owned())
     }
+}
+
+fn refused<T>(why: String) -> Result<T, ArchiveError> {
+    Err(ArchiveError::Content(why))
+}
+
+fn malformed_extension() -> ArchiveError {
+    ArchiveError::Content("malformed extension header".to_owned())
 }
 
 /// What the extension headers before an entry say about it.
@@ -130,7 +110,7 @@ impl Unpacker {
             let mut entry = entry?;
             self.entries += 1;
             if self.entries > self.limits.entries_max {
-                return Err(ArchiveError::Entries(self.limits.entries_max));
+                return refused(format!("more than {} entries", self.limits.entries_max));
             }
             if !extensions.absorb(&mut entry)? {
                 self.entry(layer, &mut entry, &std::mem::take(&mut extensions))?;
@@ -149,14 +129,14 @@ impl Unpacker {
         let shown = || String::from_utf8_lossy(&name).into_owned();
         let kind = entry.header().entry_type();
         if kind.is_gnu_sparse() {
-            return Err(ArchiveError::Sparse(shown()));
+            return refused(format!("refusing entry {:?}: sparse files are not supported", shown()));
         }
         if extensions.size.is_some_and(|size| size != entry.size()) {
-            return Err(ArchiveError::SizeDisagreement(shown()));
+            return refused(format!("entry {:?} has two different sizes", shown()));
         }
         let is_file = matches!(kind, EntryType::Regular | EntryType::Continuous);
         if !is_file && entry.size() != 0 {
-            return Err(ArchiveError::UnexpectedData(shown()));
+            return refused(format!("entry {:?} has data, though its type has none", shown()));
         }
         let path = clean(&name, &self.limits)?;
         match whiteout(&path) {
@@ -199,30 +179,32 @@ impl Unpacker {
             EntryType::Symlink => {
                 let target = link();
                 if target.len() > self.limits.path_bytes_max {
-                    return Err(TreeError::TooLong(self.limits.path_bytes_max).into());
+                    return Err(TreeError::path_too_long(&self.limits).into());
                 }
-                let refused = |_| TreeError::SymbolicLink { link: path.to_owned() };
-                Ok(Node::Symlink(String::from_utf8(target).map_err(refused)?))
+                Ok(Node::Symlink(String::from_utf8(target).map_err(|_| TreeError::symbolic_link(path))?))
             }
-            other => Err(ArchiveError::Kind(path.to_owned(), char::from(other.as_byte()))),
+            other => refused(format!(
+                "refusing entry {path:?} with type {:?}: only files, directories and links are allowed",
+                char::from(other.as_byte())
+            )),
         }
     }
 
     fn file<R: Read>(&mut self, path: &str, entry: &mut tar::Entry<'_, R>) -> Result<Node, ArchiveError> {
         let length = entry.size();
         if length > self.limits.file_bytes_max {
-            return Err(ArchiveError::FileSize(path.to_owned(), self.limits.file_bytes_max));
+            return refused(format!("file {path:?} is larger than {} bytes", self.limits.file_bytes_max));
         }
         let offset = self.spool.len();
         if offset.saturating_add(length) > self.limits.total_bytes_max {
-            return Err(ArchiveError::TotalSize(self.limits.total_bytes_max));
+            return refused(format!("the wanted files have more than {} bytes", self.limits.total_bytes_max));
         }
         let mut buffer = vec![0; COPY_BUFFER_BYTES.min(usize::try_from(length).unwrap_or(COPY_BUFFER_BYTES))];
         let mut left = length;
         while left > 0 {
             let read = entry.read(&mut buffer)?;
             if read == 0 {
-                return Err(ArchiveError::Truncated(path.to_owned()));
+                return refused(format!("unexpected EOF in entry {path:?}"));
             }
             self.spool.append(&buffer[..read]).map_err(ArchiveError::Spool)?;
             left = left.saturating_sub(read as u64);
@@ -243,16 +225,18 @@ impl Extensions {
         }
         self.bytes = self.bytes.saturating_add(entry.size());
         if self.bytes > EXTENSION_HEADER_BYTES_MAX {
-            return Err(ArchiveError::ExtensionSize);
+            return refused(format!(
+                "the extension headers of an entry have more than {EXTENSION_HEADER_BYTES_MAX} bytes"
+            ));
         }
         let mut data = Vec::new();
         entry.read_to_end(&mut data)?;
         if data.len() as u64 != entry.size() {
-            return Err(ArchiveError::Truncated("extension header".to_owned()));
+            return refused("unexpected EOF in entry \"extension header\"".to_owned());
         }
         match kind {
-            EntryType::GNULongName => self.set_path(without_nul(data))?,
-            EntryType::GNULongLink => self.set_link(without_nul(data))?,
+            EntryType::GNULongName => set(&mut self.path, without_nul(data))?,
+            EntryType::GNULongLink => set(&mut self.link, without_nul(data))?,
             _ => self.records(&data, kind == EntryType::XGlobalHeader)?,
         }
         Ok(true)
@@ -260,42 +244,36 @@ impl Extensions {
 
     fn records(&mut self, data: &[u8], global: bool) -> Result<(), ArchiveError> {
         for record in PaxExtensions::new(data) {
-            let record = record.map_err(|_| ArchiveError::Extension)?;
+            let record = record.map_err(|_| malformed_extension())?;
             let (key, value) = (record.key_bytes(), record.value_bytes());
             if key.starts_with(b"GNU.sparse.") {
-                return Err(ArchiveError::Sparse("extension header".to_owned()));
+                return refused(
+                    "refusing entry \"extension header\": sparse files are not supported".to_owned(),
+                );
             }
             // Readers differ on how long a global record holds; those that matter are refused there.
             let matters = matches!(key, b"path" | b"linkpath" | b"size");
             if global && matters {
-                return Err(ArchiveError::Extension);
+                return Err(malformed_extension());
             }
             match key {
-                b"path" => self.set_path(value.to_vec())?,
-                b"linkpath" => self.set_link(value.to_vec())?,
+                b"path" => set(&mut self.path, value.to_vec())?,
+                b"linkpath" => set(&mut self.link, value.to_vec())?,
                 b"size" => {
                     let size = str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                    self.size = Some(size.ok_or(ArchiveError::Extension)?);
+                    self.size = Some(size.ok_or_else(malformed_extension)?);
                 }
                 _ => {}
             }
         }
         Ok(())
     }
-
-    fn set_path(&mut self, path: Vec<u8>) -> Result<(), ArchiveError> {
-        set(&mut self.path, path)
-    }
-
-    fn set_link(&mut self, link: Vec<u8>) -> Result<(), ArchiveError> {
-        set(&mut self.link, link)
-    }
 }
 
 /// A value may be given twice (GNU and PAX form) only if it is the same.
 fn set(slot: &mut Option<Vec<u8>>, value: Vec<u8>) -> Result<(), ArchiveError> {
     if slot.as_ref().is_some_and(|earlier| *earlier != value) {
-        return Err(ArchiveError::Extension);
+        return Err(malformed_extension());
     }
     *slot = Some(value);
     Ok(())

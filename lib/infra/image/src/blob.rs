@@ -42,34 +42,15 @@ pub enum BlobError {
         /// As read; for a longer blob, when reading stopped.
         actual: u64,
     },
-    /// A compression we do not read.
-    #[error("{0} compressed layers are not supported: use gzip, zstd or none")]
-    Compression(&'static str),
-    /// The compressed stream is damaged.
-    #[error("decompressing the layer: {0}")]
-    Decompression(String),
-    /// A decoder stopped before the end of the blob.
-    #[error("data after the end of the compressed stream of {0}")]
-    Trailing(Digest),
-    /// The decompressed layers are larger than allowed.
-    #[error("the layers have more than {0} bytes uncompressed")]
-    Uncompressed(u64),
-    /// A decompression bomb.
-    #[error("the layer is more than {0} times larger uncompressed than compressed")]
-    Ratio(u64),
+    /// What is wrong with the compressed stream, in a sentence.
+    #[error("{0}")]
+    Content(String),
 }
 
 impl BlobError {
     /// Whether the image is at fault rather than the way it came.
     pub(crate) fn is_content(&self) -> bool {
-        match self {
-            Self::Compression(_)
-            | Self::Decompression(_)
-            | Self::Trailing(_)
-            | Self::Uncompressed(_)
-            | Self::Ratio(_) => true,
-            Self::Transport(_) | Self::Digest { .. } | Self::Size { .. } => false,
-        }
+        matches!(self, Self::Content(_))
     }
 
     /// Whether reading the blob again may help.
@@ -78,12 +59,7 @@ impl BlobError {
             Self::Transport(cause) => cause.is_retryable(),
             // Fewer bytes than announced are a broken connection somewhere on the way.
             Self::Size { expected, actual, .. } => actual < expected,
-            Self::Digest { .. }
-            | Self::Compression(_)
-            | Self::Decompression(_)
-            | Self::Trailing(_)
-            | Self::Uncompressed(_)
-            | Self::Ratio(_) => false,
+            Self::Digest { .. } | Self::Content(_) => false,
         }
     }
 }
@@ -124,7 +100,7 @@ impl BlobState {
         if error.kind() == io::ErrorKind::Interrupted || self.failure.borrow().is_some() {
             return error;
         }
-        self.fail(BlobError::Decompression(error.to_string()))
+        self.fail(BlobError::Content(format!("decompressing the layer: {error}")))
     }
 
     pub(crate) fn fail(&self, error: BlobError) -> io::Error {
@@ -213,6 +189,10 @@ impl BufRead for BlobReader {
     }
 }
 
+fn unsupported(compression: &str) -> BlobError {
+    BlobError::Content(format!("{compression} compressed layers are not supported: use gzip, zstd or none"))
+}
+
 type Raw = io::Chain<Cursor<Vec<u8>>, BlobReader>;
 
 enum Decoder {
@@ -245,8 +225,8 @@ impl LayerReader {
                 decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
                 Decoder::Zstd(decoder)
             }
-            [b'B', b'Z', b'h', ..] => return Err(state.fail(BlobError::Compression("bzip2"))),
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => return Err(state.fail(BlobError::Compression("xz"))),
+            [b'B', b'Z', b'h', ..] => return Err(state.fail(unsupported("bzip2"))),
+            [0xfd, b'7', b'z', b'X', b'Z', 0] => return Err(state.fail(unsupported("xz"))),
             _ => Decoder::Plain(raw(magic, blob)),
         };
         Ok(Self { decoder, state, limits, before, produced: 0 })
@@ -283,11 +263,15 @@ impl LayerReader {
 
     fn check(&self) -> io::Result<()> {
         if self.before.saturating_add(self.produced) > self.limits.uncompressed_bytes_max {
-            return Err(self.state.fail(BlobError::Uncompressed(self.limits.uncompressed_bytes_max)));
+            let most = self.limits.uncompressed_bytes_max;
+            let text = format!("the layers have more than {most} bytes uncompressed");
+            return Err(self.state.fail(BlobError::Content(text)));
         }
         let allowed = self.state.read.get().saturating_mul(self.limits.compression_ratio_max);
         if self.produced > RATIO_GRACE_BYTES.max(allowed) {
-            return Err(self.state.fail(BlobError::Ratio(self.limits.compression_ratio_max)));
+            let most = self.limits.compression_ratio_max;
+            let text = format!("the layer is more than {most} times larger uncompressed than compressed");
+            return Err(self.state.fail(BlobError::Content(text)));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use std::{fmt, str::FromStr};
 
-use sha2::{Digest as _, Sha256, Sha384, Sha512};
+use sha2::{Sha256, Sha384, Sha512, digest::DynDigest};
 use thiserror::Error;
 
 /// Why a text is not a digest.
@@ -144,35 +144,27 @@ impl<'de> serde::Deserialize<'de> for Digest {
 }
 
 /// Computes a [`Digest`] over bytes given piece by piece.
-pub(crate) enum Hasher {
-    Sha256(Sha256),
-    Sha384(Sha384),
-    Sha512(Sha512),
+pub(crate) struct Hasher {
+    algorithm: Algorithm,
+    state: Box<dyn DynDigest + Send>,
 }
 
 impl Hasher {
     pub(crate) fn new(algorithm: Algorithm) -> Self {
-        match algorithm {
-            Algorithm::Sha256 => Self::Sha256(Sha256::new()),
-            Algorithm::Sha384 => Self::Sha384(Sha384::new()),
-            Algorithm::Sha512 => Self::Sha512(Sha512::new()),
-        }
+        let state: Box<dyn DynDigest + Send> = match algorithm {
+            Algorithm::Sha256 => Box::new(Sha256::default()),
+            Algorithm::Sha384 => Box::new(Sha384::default()),
+            Algorithm::Sha512 => Box::new(Sha512::default()),
+        };
+        Self { algorithm, state }
     }
 
     pub(crate) fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Sha256(hasher) => hasher.update(bytes),
-            Self::Sha384(hasher) => hasher.update(bytes),
-            Self::Sha512(hasher) => hasher.update(bytes),
-        }
+        self.state.update(bytes);
     }
 
     pub(crate) fn finish(self) -> Digest {
-        match self {
-            Self::Sha256(hasher) => digest(Algorithm::Sha256, &hasher.finalize()),
-            Self::Sha384(hasher) => digest(Algorithm::Sha384, &hasher.finalize()),
-            Self::Sha512(hasher) => digest(Algorithm::Sha512, &hasher.finalize()),
-        }
+        digest(self.algorithm, &self.state.finalize())
     }
 }
 

@@ -3,11 +3,9 @@
 //! Bytes are charged before they are written and given back when the [`DiskCharge`] is dropped, which is when the file
 //! is gone. Caches that can do without some of their content are asked to before anybody is refused.
 
-use std::{
-    io,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{io, sync::Arc};
 
+use parking_lot::Mutex;
 use thiserror::Error;
 
 /// Removes content of a cache that nobody needs now, of at least so many bytes if there is that much.
@@ -72,12 +70,12 @@ impl DiskBudget {
 
     /// Bytes that are charged now.
     pub fn used(&self) -> u64 {
-        *self.0.used.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.used.lock()
     }
 
     /// Has a cache give up content when there is no room. `reclaim` must not charge anything.
     pub fn on_shortage(&self, reclaim: impl Fn(u64) + Send + Sync + 'static) {
-        self.0.reclaim.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(reclaim));
+        self.0.reclaim.lock().push(Arc::new(reclaim));
     }
 
     /// A charge of no bytes, to be raised with [`DiskCharge::grow`].
@@ -87,14 +85,14 @@ impl DiskBudget {
 
     /// Charges what an earlier process left on disk, whether it fits or not.
     pub fn charge_existing(&self, bytes: u64) -> DiskCharge {
-        let mut used = self.0.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.0.used.lock();
         *used = used.saturating_add(bytes);
         DiskCharge { budget: self.clone(), bytes }
     }
 
     /// Takes bytes off the budget, which they must fit into.
     fn take(&self, wanted: u64) -> Result<(), DiskFull> {
-        let mut used = self.0.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.0.used.lock();
         let limit = self.0.limit;
         let after = used.checked_add(wanted).filter(|after| *after <= limit);
         *used = after.ok_or(DiskFull { used: *used, limit, wanted })?;
@@ -114,7 +112,7 @@ impl DiskCharge {
     /// They do not fit, even after the caches gave up what they can do without. Nothing is charged then.
     pub fn grow(&mut self, bytes: u64) -> Result<(), DiskFull> {
         if let Err(full) = self.budget.take(bytes) {
-            let reclaim = self.budget.0.reclaim.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let reclaim = self.budget.0.reclaim.lock().clone();
             let missing = full.used.saturating_add(bytes).saturating_sub(full.limit);
             for reclaim in &reclaim {
                 reclaim(missing);
@@ -134,7 +132,7 @@ impl DiskCharge {
     pub fn shrink_to(&mut self, bytes: u64) {
         let freed = self.bytes.saturating_sub(bytes);
         self.bytes -= freed;
-        let mut used = self.budget.0.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.budget.0.used.lock();
         *used = used.saturating_sub(freed);
     }
 }
@@ -174,13 +172,13 @@ mod tests {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (of_cache, seen) = (spare.clone(), asked.clone());
         budget.on_shortage(move |missing| {
-            seen.lock().unwrap().push(missing);
-            drop(of_cache.lock().unwrap().take());
+            seen.lock().push(missing);
+            drop(of_cache.lock().take());
         });
         let mut charge = budget.empty();
         charge.grow(70).unwrap();
         charge.grow(10).unwrap();
-        assert_eq!((budget.used(), &*asked.lock().unwrap()), (80, &vec![10]));
+        assert_eq!((budget.used(), &*asked.lock()), (80, &vec![10]));
         assert!(charge.grow(21).is_err(), "there is nothing left to give up");
     }
 

@@ -12,31 +12,16 @@ use crate::{
     tree::Resolved,
 };
 
-/// Why a file of an image cannot be read.
+/// Why a file of an image cannot be read: a sentence that names it.
 #[derive(Debug, Error)]
-pub enum FileError {
-    /// The image has no such file among the wanted ones.
-    #[error("file {0:?} does not exist")]
-    NotFound(String),
-    /// Larger than the reader allows.
-    #[error("file {path:?} has {length} bytes, more than the {limit} allowed")]
-    TooLarge {
-        /// The file.
-        path: String,
-        /// Its size in bytes.
-        length: u64,
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// The spool file failed.
-    #[error("reading file {path:?}: {cause}")]
-    Read {
-        /// The file.
-        path: String,
-        /// What the system said.
-        #[source]
-        cause: io::Error,
-    },
+#[error("{0}")]
+pub struct FileError(String);
+
+impl FileError {
+    /// The spool failed.
+    pub(crate) fn reading(path: &str, cause: &io::Error) -> Self {
+        Self(format!("reading file {path:?}: {cause}"))
+    }
 }
 
 /// The files, by path relative to the image's root (`configs/a/catalog.yaml`). Cloning shares the bytes.
@@ -69,7 +54,8 @@ impl Files {
 
     /// A reader over a file. It does not borrow from the image.
     pub fn open(&self, path: &str) -> Result<FileReader, FileError> {
-        let extent = self.extents.get(path).ok_or_else(|| FileError::NotFound(path.to_owned()))?;
+        let extent =
+            self.extents.get(path).ok_or_else(|| FileError(format!("file {path:?} does not exist")))?;
         Ok(FileReader::new(self.content.clone(), *extent))
     }
 
@@ -78,10 +64,12 @@ impl Files {
         let mut reader = self.open(path)?;
         let length = reader.remaining();
         if length > limit {
-            return Err(FileError::TooLarge { path: path.to_owned(), length, limit });
+            return Err(FileError(format!(
+                "file {path:?} has {length} bytes, more than the {limit} allowed"
+            )));
         }
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-        reader.read_to_end(&mut bytes).map_err(|cause| FileError::Read { path: path.to_owned(), cause })?;
+        reader.read_to_end(&mut bytes).map_err(|cause| FileError::reading(path, &cause))?;
         Ok(bytes)
     }
 }

@@ -15,22 +15,10 @@ use crate::limits::DOCKER_CONFIG_BYTES_MAX;
 #[cfg(test)]
 mod tests;
 
-/// Why a docker configuration cannot be used. Nothing of its content is repeated.
+/// Why a docker configuration cannot be used: a sentence that repeats nothing of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum KeyringError {
-    /// Not JSON of the expected form.
-    #[error("the docker configuration is not valid: {0:?} error at line {1}, column {2}")]
-    Json(serde_json::error::Category, usize, usize),
-    /// Over the limit.
-    #[error("the docker configuration is larger than {DOCKER_CONFIG_BYTES_MAX} bytes")]
-    TooLarge,
-    /// An `auth` is not base64 of `user:password`.
-    #[error("auth of registry {key:?} is not base64 of user:password")]
-    Auth {
-        /// The registry's key.
-        key: String,
-    },
-}
+#[error("{0}")]
+pub struct KeyringError(String);
 
 /// A text that is never printed.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -187,10 +175,16 @@ impl Keyring {
 
 fn decode<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, KeyringError> {
     if json.len() > DOCKER_CONFIG_BYTES_MAX {
-        return Err(KeyringError::TooLarge);
+        let most = DOCKER_CONFIG_BYTES_MAX;
+        return Err(KeyringError(format!("the docker configuration is larger than {most} bytes")));
     }
     // serde_json's own text can quote a value of the document.
-    serde_json::from_slice(json).map_err(|e| KeyringError::Json(e.classify(), e.line(), e.column()))
+    serde_json::from_slice(json).map_err(|e| {
+        let (kind, line, column) = (e.classify(), e.line(), e.column());
+        KeyringError(format!(
+            "the docker configuration is not valid: {kind:?} error at line {line}, column {column}"
+        ))
+    })
 }
 
 fn credential(key: &str, entry: Entry) -> Result<Option<Credential>, KeyringError> {
@@ -203,7 +197,7 @@ fn credential(key: &str, entry: Entry) -> Result<Option<Credential>, KeyringErro
     let (user, password) = if entry.auth.is_empty() {
         (entry.username, entry.password)
     } else {
-        let invalid = || KeyringError::Auth { key: key.to_owned() };
+        let invalid = || KeyringError(format!("auth of registry {key:?} is not base64 of user:password"));
         let engine = GeneralPurpose::new(
             &base64::alphabet::STANDARD,
             base64::engine::GeneralPurposeConfig::new()

@@ -115,7 +115,15 @@ fn unpack(
                 return Err(error.into());
             }
             assembly.uncompressed = before.saturating_add(reader.produced());
-            if state.is_verified() { Ok(()) } else { Err(BlobError::Trailing(layer.digest.clone()).into()) }
+            if state.is_verified() {
+                Ok(())
+            } else {
+                Err(BlobError::Content(format!(
+                    "data after the end of the compressed stream of {}",
+                    layer.digest
+                ))
+                .into())
+            }
         })
         // What ended the blob's bytes is the cause of whatever the decoder or the archive said then.
         .map_err(|error| state.take_failure().map_or(error, LayerError::Blob));

@@ -29,7 +29,6 @@ mod select;
 mod speed;
 mod spool;
 mod tree;
-mod turns;
 mod unpacking;
 mod whiteout;
 

@@ -305,9 +305,6 @@ pub fn folders_layer(folders: &[(&Path, &str)], compression: Compression) -> Res
 
 /// The files beneath a folder: their names relative to it, sorted, and where they are. A link to a file within the
 /// folder is that file.
-///
-/// # Errors
-/// The folder cannot be read, holds something else than files and folders, or a link that leaves it.
 pub fn folder_files(folder: &Path) -> Result<BTreeMap<String, PathBuf>, PackError> {
     let files = read_folder(folder)?.into_iter().filter(|entry| !entry.is_folder);
     Ok(files.map(|entry| (entry.name, entry.path)).collect())

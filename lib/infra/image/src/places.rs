@@ -3,52 +3,37 @@
 //! A registry that hangs takes the places of its own host and leaves the others. Among the pulls that wait for the same
 //! host, the one that has waited longest is next.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use crate::turns::Turns;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The places at all registries.
 pub(crate) struct Places {
     per_host: usize,
-    /// Places that are taken, by host; hosts are waited for.
-    turns: Turns<BTreeMap<String, usize>, String>,
+    hosts: Mutex<BTreeMap<String, Arc<Semaphore>>>,
 }
+
+/// A place that is taken, until it is dropped.
+pub(crate) type Place = Option<OwnedSemaphorePermit>;
 
 impl Places {
     pub(crate) fn new(per_host: usize) -> Self {
         // Without a place nothing would ever be pulled.
-        Self { per_host: per_host.max(1), turns: Turns::new() }
+        Self { per_host: per_host.max(1), hosts: Mutex::default() }
     }
 
     /// A place for a pull from `host`, as soon as there is one.
-    pub(crate) async fn take<'a>(&'a self, host: &'a str) -> Place<'a> {
-        let take = self.turns.take(host.to_owned(), |state, number| {
-            let is_free = state.taken.get(host).is_none_or(|taken| *taken < self.per_host);
-            if !is_free || !state.is_first(number, |other| other == host) {
-                return Err(None);
-            }
-            *state.taken.entry(host.to_owned()).or_default() += 1;
-            Ok(())
-        });
-        take.await;
-        Place { places: self, host }
-    }
-}
-
-/// A place that is taken, until it is dropped.
-pub(crate) struct Place<'a> {
-    places: &'a Places,
-    host: &'a str,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.places.turns.release(|taken| {
-            if let Some(taken) = taken.get_mut(self.host) {
-                *taken = taken.saturating_sub(1);
-            }
-            taken.retain(|_, taken| *taken > 0);
-        });
+    pub(crate) async fn take(&self, host: &str) -> Place {
+        let places = {
+            let mut hosts = self.hosts.lock();
+            // Nothing is kept of hosts without pulls.
+            hosts.retain(|_, places| Arc::strong_count(places) > 1);
+            let new = || Arc::new(Semaphore::new(self.per_host));
+            Arc::clone(hosts.entry(host.to_owned()).or_insert_with(new))
+        };
+        // It is never closed.
+        places.acquire_owned().await.ok()
     }
 }
 
@@ -60,14 +45,14 @@ mod tests {
 
     use super::*;
 
-    type Waiting<'a> = Pin<Box<dyn Future<Output = Place<'a>> + 'a>>;
+    type Waiting<'a> = Pin<Box<dyn Future<Output = Place> + 'a>>;
 
     /// Asks for places in this order; what is free is taken at once.
     fn ask<'a>(places: &'a Places, hosts: &[&'a str]) -> Vec<Waiting<'a>> {
         hosts.iter().map(|host| Box::pin(places.take(host)) as Waiting<'a>).collect()
     }
 
-    fn now<'a>(waiting: &mut Waiting<'a>) -> Option<Place<'a>> {
+    fn now<'a>(waiting: &mut Waiting<'a>) -> Option<Place> {
         waiting.now_or_never()
     }
 
@@ -75,7 +60,7 @@ mod tests {
     fn a_host_has_its_own_places_and_who_waits_longest_is_next() {
         let places = Places::new(2);
         let mut waiting = ask(&places, &["slow", "slow", "slow", "slow", "b", "b", "c"]);
-        let mut taken: Vec<Option<Place<'_>>> = waiting.iter_mut().map(now).collect();
+        let mut taken: Vec<Option<Place>> = waiting.iter_mut().map(now).collect();
         let has: Vec<bool> = taken.iter().map(Option::is_some).collect();
         assert_eq!(has, [true, true, false, false, true, true, true], "the third of a host waits");
         taken[4] = None;
@@ -91,12 +76,12 @@ mod tests {
     fn any_number_of_hosts_has_places() {
         let places = Places::new(1);
         let hosts: Vec<String> = (0..1_000).map(|number| format!("hanging-{number}")).collect();
-        let taken: Vec<Option<Place<'_>>> =
-            hosts.iter().map(|host| places.take(host).now_or_never()).collect();
+        let taken: Vec<Option<Place>> = hosts.iter().map(|host| places.take(host).now_or_never()).collect();
         assert!(taken.iter().all(Option::is_some));
         assert!(places.take("honest").now_or_never().is_some());
         drop(taken);
-        places.turns.note(|taken| assert!(taken.is_empty(), "nothing is kept of hosts: {taken:?}"));
+        assert!(places.take("another").now_or_never().is_some());
+        assert_eq!(places.hosts.lock().len(), 1, "nothing is kept of hosts");
     }
 
     #[test]
@@ -114,10 +99,10 @@ mod tests {
     async fn who_waits_is_woken() {
         let places = Places::new(1);
         let first = places.take("a").await;
-        let order = std::sync::Mutex::new(Vec::new());
+        let order = Mutex::new(Vec::new());
         let work = async |number: usize| {
             let _place = places.take("a").await;
-            order.lock().unwrap().push(number);
+            order.lock().push(number);
             tokio::task::yield_now().await;
         };
         let end = async {
@@ -125,6 +110,6 @@ mod tests {
             drop(first);
         };
         tokio::join!(work(1), work(2), work(3), end);
-        assert_eq!(order.into_inner().unwrap(), [1, 2, 3]);
+        assert_eq!(order.into_inner(), [1, 2, 3]);
     }
 }

@@ -9,7 +9,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{self, Read as _},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use serde::Deserialize;
@@ -17,41 +17,10 @@ use thiserror::Error;
 
 use crate::{limits::POLICY_BYTES_MAX, reference::CanonicalReference};
 
-/// Why a policy cannot be read, or does not allow an image.
+/// Why a policy cannot be read, or does not allow an image: a sentence.
 #[derive(Debug, Error)]
-pub enum PolicyError {
-    /// The file cannot be read.
-    #[error("{}: {cause}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        cause: io::Error,
-    },
-    /// Not a policy.
-    #[error("invalid policy in {}: {cause}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        cause: String,
-    },
-    /// The policy says no.
-    #[error("Source image rejected: Running image docker://{0} is rejected by policy.")]
-    Rejected(CanonicalReference),
-    /// The policy wants a signature.
-    #[error(
-        "Source image rejected: scope {scope:?} of the policy asks for {kind:?}, and signatures are not checked \
-         here: allow the scope by insecureAcceptAnything, or pull from a mirror that checks them"
-    )]
-    Signature {
-        /// The scope that counts, empty for a default.
-        scope: String,
-        /// The requirement's type.
-        kind: String,
-    },
-}
+#[error("{0}")]
+pub struct PolicyError(String);
 
 #[derive(Debug, Clone, Deserialize)]
 struct Requirement {
@@ -75,7 +44,7 @@ pub struct Policy {
 impl Policy {
     /// Reads a policy; an absent file allows everything.
     pub fn load(path: &Path) -> Result<Self, PolicyError> {
-        let failed = |cause| PolicyError::Read { path: path.to_owned(), cause };
+        let failed = |cause: io::Error| PolicyError(format!("{}: {cause}", path.display()));
         let file = match fs::File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -88,7 +57,7 @@ impl Policy {
 
     /// The policy in a text; `path` is for messages.
     pub fn parse(path: &Path, text: &str) -> Result<Self, PolicyError> {
-        let invalid = |cause: String| PolicyError::Invalid { path: path.to_owned(), cause };
+        let invalid = |cause: String| PolicyError(format!("invalid policy in {}: {cause}", path.display()));
         if text.len() as u64 > POLICY_BYTES_MAX {
             return Err(invalid(format!("larger than {POLICY_BYTES_MAX} bytes")));
         }
@@ -113,8 +82,17 @@ impl Policy {
         for requirement in requirements {
             match requirement.r#type.as_str() {
                 "insecureAcceptAnything" => {}
-                "reject" => return Err(PolicyError::Rejected(reference.clone())),
-                kind => return Err(PolicyError::Signature { scope, kind: kind.to_owned() }),
+                "reject" => {
+                    return Err(PolicyError(format!(
+                        "Source image rejected: Running image docker://{reference} is rejected by policy."
+                    )));
+                }
+                kind => {
+                    return Err(PolicyError(format!(
+                        "Source image rejected: scope {scope:?} of the policy asks for {kind:?}, and signatures are not checked \
+                         here: allow the scope by insecureAcceptAnything, or pull from a mirror that checks them"
+                    )));
+                }
             }
         }
         Ok(())

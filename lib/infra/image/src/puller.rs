@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::{Arc, PoisonError, RwLock},
+    sync::Arc,
 };
 
 use crate::{
@@ -20,12 +20,13 @@ use crate::{
     policy::Policy,
     reference::{CanonicalReference, Reference, Repository},
     registries::{Config, Endpoint, candidates},
-    registry::{OciRegistry, Registry, RegistryError, check_certificates},
+    registry::{OciRegistry, Registry, RegistryError, check_certificates, digest_mismatch, too_large},
     select::{Refusal, Select},
     speed::Meter,
     spool::Spool,
     unpacking::Rooms,
 };
+use parking_lot::RwLock;
 
 /// Bytes between two calls of a progress callback within a layer.
 const PROGRESS_STEP_BYTES: u64 = 1 << 20;
@@ -37,12 +38,12 @@ pub struct SharedKeyring(Arc<RwLock<Arc<Keyring>>>);
 impl SharedKeyring {
     /// Puts other credentials in force.
     pub fn set(&self, keyring: Keyring) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keyring);
+        *self.0.write() = Arc::new(keyring);
     }
 
     /// The credentials in force.
     pub fn get(&self) -> Arc<Keyring> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.read())
     }
 }
 
@@ -89,9 +90,6 @@ impl PullerConfig {
     }
 
     /// Whether the folder of certificates can be used as it is now; it is read again for every request.
-    ///
-    /// # Errors
-    /// It cannot be read, holds no certificates, or one that is none.
     pub fn check_certificates(&self) -> Result<(), RegistryError> {
         self.cas_dir.as_deref().map_or(Ok(()), check_certificates)
     }
@@ -289,7 +287,7 @@ impl Puller {
         }
         let (tree, spool) = assembly.unpacker.into_parts();
         let resolved = tree.resolve(&limits).map_err(PullError::Content)?;
-        let content = spool.finish().map_err(|cause| FileError::Read { path: "spool".to_owned(), cause })?;
+        let content = spool.finish().map_err(|cause| FileError::reading("spool", &cause))?;
         Ok((labels, Files::new(resolved, content)))
     }
 
@@ -332,6 +330,7 @@ impl Puller {
         endpoint: &Endpoint,
         manifest: &[u8],
     ) -> Result<(Descriptor, Vec<Descriptor>), SourceError> {
+        let rejected = |why| SourceError::Manifest(ManifestError(why));
         let document = match parse(manifest)? {
             Document::Index(manifests) => {
                 let chosen = choose(&manifests, &Platform::own())?;
@@ -340,18 +339,28 @@ impl Puller {
             document @ Document::Manifest { .. } => document,
         };
         let Document::Manifest { config, layers } = document else {
-            return Err(ManifestError::Nested.into());
+            return Err(rejected("the entry of the image index is an image index again".to_owned()));
         };
         let limits = &self.config.limits;
         if layers.len() > limits.layers_max {
-            return Err(ManifestError::Layers(layers.len(), limits.layers_max).into());
+            return Err(rejected(format!(
+                "the image has {} layers, more than the {} allowed",
+                layers.len(),
+                limits.layers_max
+            )));
         }
         let max = limits.layer_bytes_max;
         if let Some((index, layer)) = layers.iter().enumerate().find(|(_, layer)| layer.size > max) {
-            return Err(ManifestError::LayerSize(index, layer.size, max).into());
+            return Err(rejected(format!(
+                "layer[{index}] has {} bytes, more than the {max} allowed",
+                layer.size
+            )));
         }
         if config.size > CONFIG_BYTES_MAX {
-            return Err(ManifestError::ConfigSize(config.size, CONFIG_BYTES_MAX).into());
+            return Err(rejected(format!(
+                "the image config has {} bytes, more than the {CONFIG_BYTES_MAX} allowed",
+                config.size
+            )));
         }
         Ok((config, layers))
     }
@@ -371,13 +380,12 @@ impl Puller {
         while let Some(chunk) = meter.next(&mut stream).await {
             bytes.extend_from_slice(&chunk?);
             if bytes.len() as u64 > config.size {
-                return Err(RegistryError::TooLarge { action: action(), limit: config.size }.into());
+                return Err(too_large(action(), config.size).into());
             }
         }
         let actual = config.digest.recompute(&bytes);
         if actual != config.digest {
-            let expected = config.digest.clone();
-            return Err(RegistryError::Digest { action: action(), expected, actual }.into());
+            return Err(digest_mismatch(action(), &config.digest, &actual).into());
         }
         Ok(bytes)
     }

@@ -6,6 +6,7 @@
 
 use std::{fmt, str::FromStr};
 
+use olm_go::Quoted;
 use thiserror::Error;
 
 use crate::digest::{Digest, DigestError};
@@ -24,7 +25,7 @@ const OFFICIAL_REPOSITORY: &str = "library";
 
 /// A text that is not a usable image reference. The display is upstream's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("error parsing image reference {}: {cause}", quoted(.reference))]
+#[error("error parsing image reference {}: {cause}", Quoted(.reference))]
 pub struct ReferenceError {
     /// The text as given.
     pub reference: String,
@@ -231,25 +232,4 @@ fn split_domain(text: &str) -> (String, String) {
         return (domain.to_owned(), format!("{OFFICIAL_REPOSITORY}/{remainder}"));
     }
     (domain.to_owned(), remainder.to_owned())
-}
-
-/// The text in double quotes, as Go's `%q` prints it for the characters that occur.
-fn quoted(text: &str) -> String {
-    use fmt::Write as _;
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        // Writing to a String cannot fail.
-        let _ = match character {
-            '"' | '\\' => write!(out, "\\{character}"),
-            '\n' => write!(out, "\\n"),
-            '\r' => write!(out, "\\r"),
-            '\t' => write!(out, "\\t"),
-            c if u32::from(c) < 0x80 && c.is_control() => write!(out, "\\x{:02x}", u32::from(c)),
-            c if c.is_control() => write!(out, "\\u{:04x}", u32::from(c)),
-            c => write!(out, "{c}"),
-        };
-    }
-    out.push('"');
-    out
 }

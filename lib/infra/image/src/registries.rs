@@ -6,6 +6,7 @@
 //! not occur: references are fully qualified.
 
 use std::{
+    fmt::Display,
     fs, io,
     io::Read as _,
     path::{Path, PathBuf},
@@ -22,34 +23,16 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Why there is no place to fetch an image from.
+/// Why there is no place to fetch an image from: a sentence that names the configuration.
 #[derive(Debug, Error)]
-pub enum RegistriesError {
-    /// A configuration file cannot be read.
-    #[error("loading registries configuration {}: {cause}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        cause: io::Error,
-    },
-    /// A configuration file says something impossible.
-    #[error("loading registries configuration {}: {cause}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, by key; never the file's content.
-        cause: String,
-    },
-    /// The administrator blocked the registry.
-    #[error("registry {prefix} is blocked in {}", path.display())]
-    Blocked {
-        /// Prefix of the entry that blocks.
-        prefix: String,
-        /// The configuration.
-        path: PathBuf,
-    },
+#[error("{0}")]
+pub struct RegistriesError(String);
+
+impl RegistriesError {
+    /// A configuration that cannot be read, or says something impossible; its content is not repeated.
+    fn loading(path: &Path, cause: impl Display) -> Self {
+        Self(format!("loading registries configuration {}: {cause}", path.display()))
+    }
 }
 
 /// A place to fetch from.
@@ -135,7 +118,7 @@ impl Config {
     }
 
     fn add(&mut self, path: &Path, text: &str) -> Result<(), RegistriesError> {
-        let invalid = |cause: String| RegistriesError::Invalid { path: path.to_owned(), cause };
+        let invalid = |cause: String| RegistriesError::loading(path, cause);
         // The parser's own display shows the offending line; only its message is passed on.
         let file: File = toml::from_str(text).map_err(|error| invalid(error.message().to_owned()))?;
         if file.registries.is_some() {
@@ -171,7 +154,8 @@ pub fn candidates(
         return Ok(vec![endpoint(&name, false)]);
     };
     if registry.blocked {
-        return Err(RegistriesError::Blocked { prefix: registry.prefix.clone(), path: config.path.clone() });
+        let (prefix, path) = (&registry.prefix, config.path.display());
+        return Err(RegistriesError(format!("registry {prefix} is blocked in {path}")));
     }
     let usable = |mirror: &&Mirror| match mirror.pull_from.unwrap_or_default() {
         PullFromMirror::All => by_digest || !registry.mirror_by_digest_only,
@@ -268,7 +252,7 @@ fn covered(name: &str, prefix: &str) -> Option<usize> {
 }
 
 fn configuration_files(folder: &Path) -> Result<Vec<PathBuf>, RegistriesError> {
-    let failed = |cause| RegistriesError::Read { path: folder.to_owned(), cause };
+    let failed = |cause: io::Error| RegistriesError::loading(folder, cause);
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -286,7 +270,7 @@ fn configuration_files(folder: &Path) -> Result<Vec<PathBuf>, RegistriesError> {
 }
 
 fn read(path: &Path) -> Result<Option<String>, RegistriesError> {
-    let failed = |cause| RegistriesError::Read { path: path.to_owned(), cause };
+    let failed = |cause: io::Error| RegistriesError::loading(path, cause);
     let file = match fs::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -295,10 +279,7 @@ fn read(path: &Path) -> Result<Option<String>, RegistriesError> {
     let mut text = String::new();
     file.take(REGISTRIES_CONF_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > REGISTRIES_CONF_BYTES_MAX {
-        return Err(RegistriesError::Invalid {
-            path: path.to_owned(),
-            cause: format!("larger than {REGISTRIES_CONF_BYTES_MAX} bytes"),
-        });
+        return Err(RegistriesError::loading(path, format!("larger than {REGISTRIES_CONF_BYTES_MAX} bytes")));
     }
     Ok(Some(text))
 }

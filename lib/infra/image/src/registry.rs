@@ -59,57 +59,14 @@ pub enum RegistryError {
         /// The registry's or token endpoint's own words.
         message: String,
     },
-    /// An answer that is not what the protocol says.
+    /// An answer that is not what the protocol says or that exceeds a limit, or something that must not be used: the
+    /// same request fails again.
     #[error("{action}: {cause}")]
-    Protocol {
+    Unusable {
         /// What was being done.
         action: String,
-        /// What is wrong with the answer.
+        /// What is wrong.
         cause: String,
-    },
-    /// An answer over its limit.
-    #[error("{action}: the answer has more than {limit} bytes")]
-    TooLarge {
-        /// What was being done.
-        action: String,
-        /// The limit in bytes.
-        limit: u64,
-    },
-    /// The bytes hardly flow.
-    #[error("{action}: the registry sent less than {bytes_per_second} bytes a second for {seconds} seconds")]
-    Slow {
-        /// What was being done.
-        action: String,
-        /// The least speed.
-        bytes_per_second: u64,
-        /// For how long it was slower.
-        seconds: u64,
-    },
-    /// The bytes hardly flow, and other images waited for the room that it took.
-    #[error("{action}: the registry sent next to nothing for a while, and other images were waiting")]
-    Displaced {
-        /// What was being done.
-        action: String,
-    },
-    /// The bytes are not those of the digest.
-    #[error("{action}: digest mismatch: expected {expected}, got {actual}")]
-    Digest {
-        /// What was being done.
-        action: String,
-        /// What was asked for.
-        expected: Digest,
-        /// What came.
-        actual: Digest,
-    },
-    /// A redirect, token endpoint or address that must not be used.
-    #[error("{action}: refusing to go to {target}: {reason}")]
-    Refused {
-        /// What was being done.
-        action: String,
-        /// Scheme and host, or the host alone.
-        target: String,
-        /// Why.
-        reason: String,
     },
     /// Certificates on this machine cannot be used.
     #[error("loading certificates: {0}")]
@@ -122,16 +79,19 @@ impl RegistryError {
         match self {
             Self::Connection { .. } => true,
             Self::Status { status, .. } => *status == 429 || *status >= 500,
-            Self::Unauthorized { .. }
-            | Self::Protocol { .. }
-            | Self::TooLarge { .. }
-            | Self::Slow { .. }
-            | Self::Displaced { .. }
-            | Self::Digest { .. }
-            | Self::Refused { .. }
-            | Self::Certificates(_) => false,
+            Self::Unauthorized { .. } | Self::Unusable { .. } | Self::Certificates(_) => false,
         }
     }
+}
+
+/// The bytes are not those of the digest.
+pub(crate) fn digest_mismatch(action: String, expected: &Digest, actual: &Digest) -> RegistryError {
+    RegistryError::Unusable { action, cause: format!("digest mismatch: expected {expected}, got {actual}") }
+}
+
+/// An answer over its limit.
+pub(crate) fn too_large(action: String, limit: u64) -> RegistryError {
+    RegistryError::Unusable { action, cause: format!("the answer has more than {limit} bytes") }
 }
 
 /// What a puller and a packer need of a registry.

@@ -48,7 +48,11 @@ impl Meter {
     /// The next bytes of a blob that is being unpacked.
     pub(crate) async fn next_in(&mut self, room: &Room<'_>, blob: &mut BlobStream) -> Option<Piece> {
         let next = room.wait(self.next(blob), |piece| piece.as_ref().map_or(0, bytes_of)).await;
-        next.unwrap_or_else(|| Some(Err(RegistryError::Displaced { action: self.action.clone() })))
+        next.unwrap_or_else(|| {
+            let cause =
+                "the registry sent next to nothing for a while, and other images were waiting".to_owned();
+            Some(Err(RegistryError::Unusable { action: self.action.clone(), cause }))
+        })
     }
 
     /// The answer to a request.
@@ -69,8 +73,11 @@ impl Meter {
             }
             if self.arrived < self.wanted {
                 let LeastSpeed { bytes_per_second, over, .. } = self.least;
-                let (action, seconds) = (self.action.clone(), over.as_secs());
-                return Err(RegistryError::Slow { action, bytes_per_second, seconds });
+                let seconds = over.as_secs();
+                let cause = format!(
+                    "the registry sent less than {bytes_per_second} bytes a second for {seconds} seconds"
+                );
+                return Err(RegistryError::Unusable { action: self.action.clone(), cause });
             }
             let over = self.least.over;
             self.wanted = self.least.bytes_per_second.saturating_mul(over.as_secs());
@@ -162,7 +169,8 @@ mod tests {
             let _ = meter.request(answer).await;
         }
         let hanging = Box::pin(std::future::pending::<Result<(), RegistryError>>());
-        assert!(matches!(meter.request(hanging).await, Err(RegistryError::Slow { .. })));
+        let error = meter.request(hanging).await.expect_err("slow").to_string();
+        assert!(error.contains("the registry sent less than"), "{error}");
         assert_eq!(started.elapsed().as_secs(), 90);
     }
 }

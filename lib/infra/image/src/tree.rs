@@ -15,50 +15,27 @@ use crate::{
     spool::Extent,
 };
 
-/// Why an entry cannot be placed, or a link not be followed.
+/// Why an entry cannot be placed, or a link not be followed: a sentence about the image.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum TreeError {
-    /// The name climbs out of the image.
-    #[error("path {0:?} leaves the image")]
-    Leaves(String),
-    /// Longer or deeper than allowed.
-    #[error("a path of the archive is longer than {0} bytes")]
-    TooLong(usize),
-    /// Deeper than allowed.
-    #[error("path {0:?} is deeper than {1} components")]
-    TooDeep(String, usize),
-    /// Not UTF-8, or with a NUL byte.
-    #[error("path {0:?} is not valid UTF-8 text")]
-    NotText(String),
-    /// A component of the path is a file or a link.
-    #[error("path {0:?} goes through {1:?}, which is not a directory")]
-    Through(String, String),
-    /// Nothing there that a hard link could mean.
-    #[error("hard link {link:?} means {target:?}, which is not among the image's wanted files")]
-    HardLink {
-        /// The link.
-        link: String,
-        /// What it names.
-        target: String,
-    },
-    /// A symbolic link that leaves the image or the wanted files, or goes in circles.
-    #[error("symbolic link {link:?} does not lead to one of the image's wanted files")]
-    SymbolicLink {
-        /// The link.
-        link: String,
-    },
-    /// Too many wanted entries.
-    #[error("more than {0} wanted files and directories")]
-    Entries(usize),
-    /// Too much text in paths and links.
-    #[error("the paths of the wanted files have more than {0} bytes")]
-    PathBytes(usize),
-    /// Whiteouts or links made to keep a reader busy.
-    #[error("the whiteouts and links take more than {0} steps to resolve")]
-    Steps(u64),
-    /// The files, counted at each link, are larger than allowed.
-    #[error("the wanted files have more than {0} bytes")]
-    Total(u64),
+#[error("{0}")]
+pub struct TreeError(String);
+
+impl TreeError {
+    pub(crate) fn path_too_long(limits: &Limits) -> Self {
+        Self(format!("a path of the archive is longer than {} bytes", limits.path_bytes_max))
+    }
+
+    pub(crate) fn symbolic_link(link: &str) -> Self {
+        Self(format!("symbolic link {link:?} does not lead to one of the image's wanted files"))
+    }
+
+    fn path_bytes(limits: &Limits) -> Self {
+        Self(format!("the paths of the wanted files have more than {} bytes", limits.kept_path_bytes_max))
+    }
+
+    fn steps(limits: &Limits) -> Self {
+        Self(format!("the whiteouts and links take more than {} steps to resolve", limits.tree_steps_max))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +80,9 @@ impl Tree {
         for (index, _) in path.match_indices('/') {
             let parent = &path[..index];
             if self.entries.get(parent).is_some_and(|placed| placed.node != Node::Directory) {
-                return Err(TreeError::Through(path.to_owned(), parent.to_owned()));
+                return Err(TreeError(format!(
+                    "path {path:?} goes through {parent:?}, which is not a directory"
+                )));
             }
         }
         if node != Node::Directory {
@@ -113,11 +92,14 @@ impl Tree {
         }
         self.path_bytes += path.len() + if let Node::Symlink(target) = &node { target.len() } else { 0 };
         if self.path_bytes > limits.kept_path_bytes_max {
-            return Err(TreeError::PathBytes(limits.kept_path_bytes_max));
+            return Err(TreeError::path_bytes(limits));
         }
         self.entries.insert(path.to_owned(), Placed { node, layer });
         if self.entries.len() > limits.kept_entries_max {
-            return Err(TreeError::Entries(limits.kept_entries_max));
+            return Err(TreeError(format!(
+                "more than {} wanted files and directories",
+                limits.kept_entries_max
+            )));
         }
         Ok(())
     }
@@ -126,7 +108,9 @@ impl Tree {
     pub(crate) fn link_target(&self, link: &str, target: &str) -> Result<Node, TreeError> {
         match self.entries.get(target) {
             Some(Placed { node: node @ (Node::File(_) | Node::Symlink(_)), .. }) => Ok(node.clone()),
-            _ => Err(TreeError::HardLink { link: link.to_owned(), target: target.to_owned() }),
+            _ => Err(TreeError(format!(
+                "hard link {link:?} means {target:?}, which is not among the image's wanted files"
+            ))),
         }
     }
 
@@ -154,7 +138,7 @@ impl Tree {
         let found = self.paths_below(path);
         self.steps = self.steps.saturating_add(found.len() as u64);
         if self.steps > limits.tree_steps_max {
-            return Err(TreeError::Steps(limits.tree_steps_max));
+            return Err(TreeError::steps(limits));
         }
         Ok(found)
     }
@@ -188,7 +172,10 @@ impl Tree {
             }
         }
         if total > limits.total_bytes_max {
-            return Err(TreeError::Total(limits.total_bytes_max));
+            return Err(TreeError(format!(
+                "the wanted files have more than {} bytes",
+                limits.total_bytes_max
+            )));
         }
         Ok(Resolved { files, directories })
     }
@@ -207,7 +194,7 @@ impl Tree {
                 }
                 bytes += index;
                 if bytes > limits.kept_path_bytes_max {
-                    return Err(TreeError::PathBytes(limits.kept_path_bytes_max));
+                    return Err(TreeError::path_bytes(limits));
                 }
             }
         }
@@ -223,7 +210,7 @@ impl Tree {
         limits: &Limits,
         steps: &mut u64,
     ) -> Result<Option<Extent>, TreeError> {
-        let refused = || TreeError::SymbolicLink { link: link.to_owned() };
+        let refused = || TreeError::symbolic_link(link);
         if target.is_empty() {
             return Err(refused());
         }
@@ -234,7 +221,7 @@ impl Tree {
         while let Some(component) = rest.pop() {
             *steps += 1;
             if *steps > limits.tree_steps_max {
-                return Err(TreeError::Steps(limits.tree_steps_max));
+                return Err(TreeError::steps(limits));
             }
             if resolved.len() > limits.path_bytes_max {
                 return Err(refused());
@@ -285,11 +272,11 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
 /// The path an archive's name means inside the image: cleaned, relative, empty for the root itself.
 pub(crate) fn clean(name: &[u8], limits: &Limits) -> Result<String, TreeError> {
     if name.len() > limits.path_bytes_max {
-        return Err(TreeError::TooLong(limits.path_bytes_max));
+        return Err(TreeError::path_too_long(limits));
     }
     let text = str::from_utf8(name).ok().filter(|text| !text.contains('\0'));
     let Some(text) = text else {
-        return Err(TreeError::NotText(String::from_utf8_lossy(name).into_owned()));
+        return Err(TreeError(format!("path {:?} is not valid UTF-8 text", String::from_utf8_lossy(name))));
     };
     let mut components = Vec::new();
     for component in text.split('/') {
@@ -297,14 +284,14 @@ pub(crate) fn clean(name: &[u8], limits: &Limits) -> Result<String, TreeError> {
             "" | "." => {}
             ".." => {
                 if components.pop().is_none() {
-                    return Err(TreeError::Leaves(text.to_owned()));
+                    return Err(TreeError(format!("path {text:?} leaves the image")));
                 }
             }
             component => components.push(component),
         }
     }
     if components.len() > limits.path_depth_max {
-        return Err(TreeError::TooDeep(text.to_owned(), limits.path_depth_max));
+        return Err(TreeError(format!("path {text:?} is deeper than {} components", limits.path_depth_max)));
     }
     Ok(components.join("/"))
 }

@@ -6,10 +6,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tokio::time::Instant;
+use parking_lot::Mutex;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
 use tokio_util::sync::CancellationToken;
-
-use crate::turns::Turns;
 
 /// How far behind the least speed a registry has to be before its layer is ended for another one.
 pub(crate) const BEHIND_MAX: Duration = Duration::from_secs(1);
@@ -31,7 +33,10 @@ pub(crate) struct Rooms {
     /// Least speed in bytes a second.
     least: u64,
     /// What is read, by number.
-    turns: Turns<BTreeMap<u64, Open>, ()>,
+    open: Mutex<BTreeMap<u64, Open>>,
+    /// Held by the one that gets the next room: a lock of tokio is given to who has waited longest.
+    turn: tokio::sync::Mutex<()>,
+    freed: Notify,
 }
 
 /// A layer that is being read.
@@ -79,25 +84,33 @@ fn make_room(open: &BTreeMap<u64, Open>, wanted: usize, total: usize) -> Duratio
 
 impl Rooms {
     pub(crate) fn new(total: usize, least: u64) -> Self {
-        Self { total: total.max(1), least, turns: Turns::new() }
+        let (open, turn, freed) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
+        Self { total: total.max(1), least, open, turn, freed }
     }
 
     /// Room for a layer, as soon as there is some.
     pub(crate) async fn take(&self, room: usize) -> Room<'_> {
         let room = room.min(self.total);
-        let take = self.turns.take((), |state, number| {
-            if !state.is_first(number, |()| true) {
-                return Err(None);
+        let _turn = self.turn.lock().await;
+        loop {
+            match self.try_take(room) {
+                Ok(room) => return room,
+                Err(patience) => drop(timeout(patience, self.freed.notified()).await),
             }
-            let taken: usize = state.taken.values().map(|open| open.room).sum();
-            if taken + room > self.total {
-                return Err(Some(make_room(&state.taken, room, self.total)));
-            }
-            let end = CancellationToken::new();
-            state.taken.insert(number, Open { room, pace: Pace::default(), end: end.clone() });
-            Ok(Room { rooms: self, number, end })
-        });
-        take.await
+        }
+    }
+
+    /// Room that there is now, or how long until another look is of use.
+    fn try_take(&self, room: usize) -> Result<Room<'_>, Duration> {
+        let mut open = self.open.lock();
+        let taken: usize = open.values().map(|open| open.room).sum();
+        if taken + room > self.total {
+            return Err(make_room(&open, room, self.total));
+        }
+        let number = open.last_key_value().map_or(0, |(last, _)| last + 1);
+        let end = CancellationToken::new();
+        open.insert(number, Open { room, pace: Pace::default(), end: end.clone() });
+        Ok(Room { rooms: self, number, end })
     }
 }
 
@@ -124,17 +137,16 @@ impl Room<'_> {
 
     /// Nobody is woken: who waits looks again when something may have become late.
     fn change(&self, change: impl FnOnce(&mut Pace, u64)) {
-        self.rooms.turns.note(|open| {
-            if let Some(open) = open.get_mut(&self.number) {
-                change(&mut open.pace, self.rooms.least);
-            }
-        });
+        if let Some(open) = self.rooms.open.lock().get_mut(&self.number) {
+            change(&mut open.pace, self.rooms.least);
+        }
     }
 }
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        self.rooms.turns.release(|open| drop(open.remove(&self.number)));
+        self.rooms.open.lock().remove(&self.number);
+        self.rooms.freed.notify_one();
     }
 }
 

@@ -1,12 +1,7 @@
 //! How long to wait before an object is tried again after a failure.
 
-use std::{
-    borrow::Borrow,
-    collections::HashMap,
-    hash::Hash,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{borrow::Borrow, collections::HashMap, hash::Hash, time::Duration};
 
 /// Shortest and longest wait between two attempts.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +33,7 @@ impl<K: Eq + Hash> Backoff<K> {
 
     /// Records a failure and returns how long to wait. `random` is uniform in 0..1.
     pub fn failed(&self, key: K, random: f64) -> Duration {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         let count = failures.entry(key).or_insert(0);
         let exponent = (*count).min(24);
         *count = count.saturating_add(1);
@@ -51,7 +46,7 @@ impl<K: Eq + Hash> Backoff<K> {
     where
         K: Borrow<Q>,
     {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.failures.lock().remove(key);
     }
 }
 

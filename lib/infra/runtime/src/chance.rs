@@ -1,9 +1,6 @@
 //! Randomness for waits, handed to whoever waits: one seed, one sequence.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt as _, stream};
 use kube::{
@@ -14,6 +11,7 @@ use kube::{
         watcher::{self, watcher},
     },
 };
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 /// First and longest wait before an interrupted watch is set up again, kube's own.
@@ -32,7 +30,7 @@ impl Chance {
 
     /// The next number, uniform in 0..1.
     pub fn fraction(&self) -> f64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).f64()
+        self.0.lock().f64()
     }
 
     /// Watches what `config` selects; each wait after an interruption is of this sequence.
@@ -119,12 +117,12 @@ mod tests {
             let watches = watches.clone();
             async move {
                 let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-                let next = if is_watch { watches.lock().unwrap().0.pop_front() } else { None };
+                let next = if is_watch { watches.lock().0.pop_front() } else { None };
                 let (status, body) = match next {
                     Some(answer) => answer,
                     None if is_watch => std::future::pending().await,
                     None => {
-                        let mut watches = watches.lock().unwrap();
+                        let mut watches = watches.lock();
                         watches.1 += 10;
                         let meta = json!({"resourceVersion": watches.1.to_string()});
                         let items = [map(watches.1)];

@@ -6,12 +6,7 @@
 
 mod error;
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{Request, Response, StatusCode, header::AUTHORIZATION};
@@ -26,11 +21,18 @@ use kube::{
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
 use olm_object::names;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
-pub use error::{ClientError, api_text, is_namespace_missing, is_namespace_terminating};
+pub use error::ClientError;
 
-use crate::{connection, fence::Fence, metrics::RequestCount, proxy};
+use crate::{
+    connection,
+    fence::Fence,
+    metrics::RequestCount,
+    object::{is_namespace_missing, is_namespace_terminating},
+    proxy,
+};
 
 /// How long one request may take; watches are not bound by it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -42,9 +44,6 @@ const TOKENS_MAX: usize = 2_000;
 /// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's. A proxy is that
 /// of the kubeconfig, else of `HTTPS_PROXY` (`HTTP_PROXY` for an API server without TLS) where `NO_PROXY` does not
 /// name the API server.
-///
-/// # Errors
-/// There is no cluster, or a proxy that is none.
 pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
     let broken = |e: &dyn std::fmt::Display| ClientError::Config(e.to_string());
     let (mut config, file) = match kubeconfig {
@@ -63,17 +62,11 @@ pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientE
 }
 
 /// A client for the cluster.
-///
-/// # Errors
-/// The configuration's certificates or credentials cannot be used.
 pub fn connect(config: Config) -> Result<Client, ClientError> {
     connect_counted(config, RequestCount::default())
 }
 
 /// A client for the cluster whose requests are counted.
-///
-/// # Errors
-/// The configuration's certificates or credentials cannot be used.
 pub fn connect_counted(config: Config, count: RequestCount) -> Result<Client, ClientError> {
     connection::client(config, count).map_err(ClientError::Build)
 }
@@ -94,9 +87,6 @@ impl AccountRef {
     }
 
     /// Accepts only names that a ServiceAccount can have. They become parts of a URL.
-    ///
-    /// # Errors
-    /// What is wrong with them.
     pub fn check(&self) -> Result<(), String> {
         if !names::is_label(&self.namespace) {
             return Err(format!("{:?} is not the name of a namespace (RFC 1123 label)", self.namespace));
@@ -161,17 +151,11 @@ pub struct Accounts {
 
 impl Accounts {
     /// `config` is the cluster's; its credentials are used only to request tokens.
-    ///
-    /// # Errors
-    /// The configuration cannot be turned into a client.
     pub fn new(config: &Config) -> Result<Self, ClientError> {
         Self::counted(config, &RequestCount::default(), &Fence::default())
     }
 
     /// As [`Accounts::new`]; the requests of all accounts are counted, and `fence` ends all writes.
-    ///
-    /// # Errors
-    /// The configuration cannot be turned into a client.
     pub fn counted(config: &Config, count: &RequestCount, fence: &Fence) -> Result<Self, ClientError> {
         let elector = connect_counted(config.clone(), count.clone())?;
         let mut anonymous = config.clone();
@@ -196,9 +180,6 @@ impl Accounts {
     }
 
     /// A client that acts as `account`. Its token is fetched now, so that a missing account shows here.
-    ///
-    /// # Errors
-    /// The account does not exist, or no token was granted.
     pub async fn client(&self, account: &AccountRef) -> Result<Client, ClientError> {
         self.client_of(account, None).await
     }
@@ -213,9 +194,6 @@ impl Accounts {
     }
 
     /// The UID of the ServiceAccount.
-    ///
-    /// # Errors
-    /// Those of [`Accounts::client`].
     pub async fn uid(&self, account: &AccountRef) -> Result<String, ClientError> {
         Ok(self.token(account).await?.uid)
     }
@@ -276,12 +254,12 @@ impl Accounts {
     }
 
     async fn token(&self, account: &AccountRef) -> Result<Token, ClientError> {
-        let cached = self.tokens().get(account);
+        let cached = self.tokens.lock().get(account);
         if let Some(token) = cached {
             return Ok(token);
         }
         let token = self.request_token(account).await.inspect_err(|_| self.forget(account))?;
-        self.tokens().insert(account, token.clone());
+        self.tokens.lock().insert(account, token.clone());
         Ok(token)
     }
 
@@ -326,7 +304,7 @@ impl Accounts {
 
     /// Forgets the token of `account` unless it is that of the ServiceAccount with this UID.
     pub fn forget_others(&self, account: &AccountRef, uid: &str) {
-        let mut tokens = self.tokens();
+        let mut tokens = self.tokens.lock();
         if tokens.0.get(account).is_some_and(|(token, _)| token.uid != uid) {
             tokens.0.remove(account);
         }
@@ -334,11 +312,7 @@ impl Accounts {
 
     /// Forgets the token of `account`, for instance because it was deleted and created again.
     pub fn forget(&self, account: &AccountRef) {
-        self.tokens().0.remove(account);
-    }
-
-    fn tokens(&self) -> MutexGuard<'_, Tokens> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tokens.lock().0.remove(account);
     }
 }
 
@@ -365,15 +339,16 @@ pub async fn bounded<T>(request: impl Future<Output = Result<T, kube::Error>>) -
     })
 }
 
-/// The answer about an object that may be gone, which is no error then.
+/// Bounds a request about an object that may be gone: nothing if it is.
 ///
 /// # Errors
-/// Every other error.
-pub fn unless_gone<T>(answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
-    match answer {
-        Ok(found) => Ok(Some(found)),
+/// As [`bounded`].
+pub async fn if_exists<T>(
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<Option<T>, kube::Error> {
+    match bounded(request).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(error) => Err(error),
+        answer => answer.map(Some),
     }
 }
 

@@ -40,9 +40,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A client for `config`, through its proxy if it has one.
-///
-/// # Errors
-/// The configuration's certificates or credentials cannot be used, or proxies of that kind.
 pub(crate) fn client(config: Config, count: RequestCount) -> Result<Client, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);

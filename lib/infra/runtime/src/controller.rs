@@ -120,10 +120,10 @@ pub async fn run<K, I, R, F, P, G>(
             let Some(next) = queue.take() else { break };
             let object = store.get(&ObjectRef::new(&next));
             let uid = object.as_ref().and_then(|object| object.uid()).unwrap_or_default();
-            waiting.state().begin(&next, &uid);
+            waiting.state.lock().begin(&next, &uid);
             running.spawn(turn(next, uid, object, shared.clone()));
         }
-        let due = queue.next_due().into_iter().chain(waiting.state().next_due()).min();
+        let due = queue.next_due().into_iter().chain(waiting.state.lock().next_due()).min();
         tokio::select! {
             // In this order, so that the same events have the same outcome.
             biased;
@@ -131,7 +131,7 @@ pub async fn run<K, I, R, F, P, G>(
             Some(done) = running.join_next() => match done {
                 Ok(Ended { name, uid, again, interests }) => {
                     queue.done(&name);
-                    if waiting.state().end(&name, &uid, interests) {
+                    if waiting.state.lock().end(&name, &uid, interests) {
                         queue.ask(&name);
                     }
                     match again {
@@ -153,7 +153,7 @@ pub async fn run<K, I, R, F, P, G>(
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 let now = Instant::now();
                 queue.due(now);
-                waiting.state().wake(now).iter().for_each(|name| queue.ask(name));
+                waiting.state.lock().wake(now).iter().for_each(|name| queue.ask(name));
             }
             else => break,
         }

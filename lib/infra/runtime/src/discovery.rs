@@ -1,12 +1,9 @@
 //! Which resource serves a kind: cached discovery, refreshed when a kind is not found.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kube::{Client, api::ApiResource};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -64,14 +61,11 @@ impl Discovery {
     }
 
     /// The resource of a kind.
-    ///
-    /// # Errors
-    /// The kind is unknown, or discovery is not available.
     pub async fn kind(&self, api_version: &str, kind: &str) -> Result<Kind, DiscoveryError> {
         let unknown =
             || DiscoveryError::Unknown { api_version: api_version.to_owned(), kind: kind.to_owned() };
         {
-            let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            let cache = self.cache.lock();
             if let Some(known) = cache.get(api_version) {
                 if let Some(found) = known.kinds.get(kind) {
                     return Ok(found.clone());
@@ -84,19 +78,19 @@ impl Discovery {
         let kinds = self.fetch(api_version).await?;
         let found = kinds.get(kind).cloned();
         let entry = GroupVersion { kinds, fetched: Instant::now() };
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner).insert(api_version.to_owned(), entry);
+        self.cache.lock().insert(api_version.to_owned(), entry);
         found.ok_or_else(unknown)
     }
 
     /// Forgets what is known of a group and version, because its CustomResourceDefinition changed.
     pub fn forget(&self, api_version: &str) {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner).remove(api_version);
+        self.cache.lock().remove(api_version);
     }
 
     /// Forgets what is known of all versions of a group, because something that brings its kinds changed.
     pub fn forget_group(&self, group: &str) {
         let of_group = |api_version: &String| api_version.split_once('/').map_or("", |(g, _)| g) == group;
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner).retain(|known, _| !of_group(known));
+        self.cache.lock().retain(|known, _| !of_group(known));
     }
 
     async fn fetch(&self, api_version: &str) -> Result<BTreeMap<String, Kind>, DiscoveryError> {

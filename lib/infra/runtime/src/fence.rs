@@ -4,13 +4,11 @@
 //! middle of a pass before it finds out that another one leads. [`Fence`] knows until when the lease counts, on
 //! the clock of this process, and refuses writes after that. It does not guard requests that are under way.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use http::{Method, Request};
 use kube::{Client, client::Body};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -28,15 +26,12 @@ pub struct Fence(Arc<Mutex<BTreeMap<String, Instant>>>);
 impl Fence {
     /// Sets until when a lease counts.
     pub(crate) fn set(&self, lease: &str, until: Instant) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(lease.to_owned(), until);
+        self.0.lock().insert(lease.to_owned(), until);
     }
 
     /// Whether all leases count.
-    ///
-    /// # Errors
-    /// One has run out.
     pub fn check(&self) -> Result<(), Lapsed> {
-        let leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let leases = self.0.lock();
         let now = Instant::now();
         match leases.iter().find(|(_, until)| **until <= now) {
             Some((lease, _)) => Err(Lapsed { lease: lease.clone() }),

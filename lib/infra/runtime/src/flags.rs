@@ -4,16 +4,19 @@
 
 mod klog;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Subcommand};
-use olm_image::{DiskBudget, Keyring, KeyringError, PullerConfig, RegistryError};
+use olm_image::{DiskBudget, Keyring, PullerConfig};
 use thiserror::Error;
 
 use crate::{
-    client::{AccountRef, ClientError, cluster_config},
+    client::{AccountRef, cluster_config},
     pull_secrets::{own_account, pull_secret_name},
-    tls::{TlsProfile, TlsProfileError},
+    tls::TlsProfile,
 };
 
 /// Namespace where the process neither runs in one nor is told one.
@@ -133,56 +136,20 @@ pub struct ProcessSettings {
     pub leader_elect: bool,
 }
 
-/// Why the flags of a process cannot be followed.
+/// Why the flags of a process cannot be followed: a sentence that names the flag.
 #[derive(Debug, Error)]
-pub enum FlagError {
-    /// One of the pair is missing.
-    #[error("tls-cert and tls-key flags must be used together")]
-    TlsPair,
-    /// No `<namespace>/<name>`.
-    #[error("value of global-pull-secret should be of the format <namespace>/<name>")]
-    PullSecretFormat,
-    /// No cluster.
-    #[error(transparent)]
-    Cluster(#[from] ClientError),
-    /// A TLS flag.
-    #[error(transparent)]
-    TlsProfile(#[from] TlsProfileError),
-    /// The file of `--registry-config` cannot be read.
-    #[error("registry-config {}: {source}", path.display())]
-    RegistryConfig {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The file of `--registry-config` is malformed.
-    #[error("registry-config {}: {source}", path.display())]
-    Credentials {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: KeyringError,
-    },
-    /// The folder of `--pull-cas-dir` cannot be used.
-    #[error("pull-cas-dir: {0}")]
-    Certificates(#[from] RegistryError),
-    /// The folder for spool files cannot be made.
-    #[error("cache folder {}: {source}", path.display())]
-    Spool {
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+#[error("{0}")]
+pub struct FlagError(String);
+
+impl FlagError {
+    fn of(error: impl Display) -> Self {
+        Self(error.to_string())
+    }
 }
 
 impl ProcessFlags {
     /// The settings that the flags of `program` add up to, with its own default for the address of metrics. The folder
     /// `spool` is for pulls, and emptied.
-    ///
-    /// # Errors
-    /// Flags contradict each other, or a file or cluster that they name cannot be used.
     pub async fn settings(
         &self,
         program: &str,
@@ -193,7 +160,7 @@ impl ProcessFlags {
             tls: self.certificate_files()?,
             tls_profile: self.tls_profile()?,
             pull_secret: self.pull_secret()?,
-            cluster: cluster_config(self.kubeconfig.as_deref()).await?,
+            cluster: cluster_config(self.kubeconfig.as_deref()).await.map_err(FlagError::of)?,
             namespace: self.namespace(),
             identity: identity(program),
             puller: self.puller(spool)?,
@@ -210,36 +177,28 @@ impl ProcessFlags {
     }
 
     /// Certificate and key for serving, when files are given.
-    ///
-    /// # Errors
-    /// One of the pair is missing.
     pub fn certificate_files(&self) -> Result<Option<(PathBuf, PathBuf)>, FlagError> {
         match (self.tls_cert.as_str(), self.tls_key.as_str()) {
             ("", "") => Ok(None),
-            ("", _) | (_, "") => Err(FlagError::TlsPair),
+            ("", _) | (_, "") => Err(FlagError::of("tls-cert and tls-key flags must be used together")),
             (cert, key) => Ok(Some((cert.into(), key.into()))),
         }
     }
 
     /// The versions and algorithms of TLS connections.
-    ///
-    /// # Errors
-    /// A name is unknown, or nothing is left to talk with.
     pub fn tls_profile(&self) -> Result<TlsProfile, FlagError> {
-        Ok(TlsProfile::from_flags(
+        TlsProfile::from_flags(
             &self.tls_profile,
             &self.tls_custom_version,
             &self.tls_custom_ciphers,
             &self.tls_custom_curves,
-        )?)
+        )
+        .map_err(FlagError::of)
     }
 
     /// How images are pulled. `spool` is emptied: what another process left there is nobody's.
-    ///
-    /// # Errors
-    /// The credentials or certificates cannot be read, or the folder not be made.
     pub fn puller(&self, spool: PathBuf) -> Result<PullerConfig, FlagError> {
-        let failed = |source| FlagError::Spool { path: spool.clone(), source };
+        let failed = |error| FlagError(format!("cache folder {}: {error}", spool.display()));
         match std::fs::remove_dir_all(&spool) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
             _ => std::fs::create_dir_all(&spool).map_err(failed)?,
@@ -250,27 +209,25 @@ impl ProcessFlags {
         // Without this file everything is accepted; with it, a scope that asks for a signature is refused.
         config.policy = Some(path_from("CONTAINERS_POLICY_JSON", SIGNATURE_POLICY));
         config.cas_dir = Some(PathBuf::from(&self.pull_cas_dir)).filter(|path| !path.as_os_str().is_empty());
-        config.check_certificates()?;
+        config.check_certificates().map_err(|error| FlagError(format!("pull-cas-dir: {error}")))?;
         config.insecure_hosts.extend(self.insecure_registry.iter().cloned());
         if let Some(path) = &self.registry_config {
-            let text = std::fs::read(path)
-                .map_err(|source| FlagError::RegistryConfig { path: path.clone(), source })?;
-            let keyring = Keyring::from_docker_config(&text)
-                .map_err(|source| FlagError::Credentials { path: path.clone(), source })?;
+            let failed =
+                |error: &dyn Display| FlagError(format!("registry-config {}: {error}", path.display()));
+            let text = std::fs::read(path).map_err(|error| failed(&error))?;
+            let keyring = Keyring::from_docker_config(&text).map_err(|error| failed(&error))?;
             config.keyring.set(keyring.named("--registry-config"));
         }
         Ok(config)
     }
 
     /// Namespace and name of the Secret with credentials, if one is given.
-    ///
-    /// # Errors
-    /// The value has another form.
     pub fn pull_secret(&self) -> Result<Option<(String, String)>, FlagError> {
         if self.global_pull_secret.is_empty() {
             return Ok(None);
         }
-        pull_secret_name(&self.global_pull_secret).map(Some).ok_or(FlagError::PullSecretFormat)
+        let malformed = "value of global-pull-secret should be of the format <namespace>/<name>";
+        pull_secret_name(&self.global_pull_secret).map(Some).ok_or_else(|| FlagError::of(malformed))
     }
 
     /// Where metrics are served, if anywhere; the program's own `default` without the flag.

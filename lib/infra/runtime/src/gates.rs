@@ -24,9 +24,6 @@ pub struct FeatureGates {
 
 impl FeatureGates {
     /// Reads the flag's values: `name=bool`, separated by commas.
-    ///
-    /// # Errors
-    /// A gate without a value, or one that is no boolean.
     pub fn parse<S: AsRef<str>>(values: &[S]) -> Result<Self, GateSyntax> {
         let mut gates = Self::default();
         let all = values.iter().flat_map(|value| value.as_ref().split(','));

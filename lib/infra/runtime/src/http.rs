@@ -126,9 +126,6 @@ pub fn listen(address: &str) -> Result<TcpListener, HttpError> {
 }
 
 /// Serves `router` until `shutdown`, then finishes what is in flight. With `tls`, only TLS is spoken.
-///
-/// # Errors
-/// The listener fails.
 pub async fn serve(
     listener: TcpListener,
     router: Router,

@@ -7,10 +7,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Debug,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 /// How long changes are gathered.
@@ -42,12 +43,12 @@ impl<I> Default for Wanted<I> {
 impl<I: Interest> Wanted<I> {
     /// Adds interests.
     pub fn add(&self, interests: impl IntoIterator<Item = I>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(interests);
+        self.0.lock().extend(interests);
     }
 
     /// All that were added.
     pub fn into_set(self) -> BTreeSet<I> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.0.into_inner()
     }
 }
 
@@ -71,8 +72,8 @@ impl<I: Interest> Interests<I> {
     /// Wakes the objects with this interest.
     pub fn fire(&self, interest: &I) {
         let now = Instant::now();
-        for waiting in &*self.controllers() {
-            if waiting.state().fire(interest, now) {
+        for waiting in &*self.0.lock() {
+            if waiting.state.lock().fire(interest, now) {
                 waiting.fired.notify_one();
             }
         }
@@ -80,25 +81,21 @@ impl<I: Interest> Interests<I> {
 
     /// Whether an object has this interest.
     pub fn is_wanted(&self, interest: &I) -> bool {
-        self.controllers().iter().any(|waiting| waiting.state().objects.contains_key(interest))
+        self.0.lock().iter().any(|waiting| waiting.state.lock().objects.contains_key(interest))
     }
 
     /// Adds a controller.
     pub(crate) fn join(&self) -> Arc<Waiting<I>> {
         let waiting = Arc::<Waiting<I>>::default();
-        self.controllers().push(Arc::clone(&waiting));
+        self.0.lock().push(Arc::clone(&waiting));
         waiting
-    }
-
-    fn controllers(&self) -> MutexGuard<'_, Vec<Arc<Waiting<I>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The interests of the objects of one controller.
 #[derive(Debug)]
 pub(crate) struct Waiting<I> {
-    state: Mutex<State<I>>,
+    pub(crate) state: Mutex<State<I>>,
     fired: Notify,
 }
 
@@ -109,10 +106,6 @@ impl<I> Default for Waiting<I> {
 }
 
 impl<I: Interest> Waiting<I> {
-    pub(crate) fn state(&self) -> MutexGuard<'_, State<I>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Ends when something has fired since it ended last.
     pub(crate) async fn fired(&self) {
         self.fired.notified().await;

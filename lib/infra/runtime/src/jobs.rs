@@ -4,15 +4,10 @@
 //! find its result. A job that nobody needs any more is cancelled. One that failed is held back with a growing wait,
 //! whatever else causes a reconcile of its objects.
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -116,7 +111,7 @@ where
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
-        let mut jobs = self.0.jobs();
+        let mut jobs = self.0.jobs.lock();
         self.0.release(&mut jobs, object, Some(key));
         let now = Instant::now();
         let mut entry = match jobs.remove(key) {
@@ -150,7 +145,7 @@ where
 
     /// Whether `object` has requested the job `key` and was not given its success yet.
     pub fn has(&self, object: &str, key: &str) -> bool {
-        self.0.jobs().get(key).is_some_and(|entry| entry.objects.contains_key(object))
+        self.0.jobs.lock().get(key).is_some_and(|entry| entry.objects.contains_key(object))
     }
 
     /// Whether a job that `object` has requested runs.
@@ -158,17 +153,17 @@ where
         let runs = |entry: &Entry<T, P, E>| {
             entry.objects.contains_key(object) && matches!(entry.stage, Stage::Running { .. })
         };
-        self.0.jobs().values().any(runs)
+        self.0.jobs.lock().values().any(runs)
     }
 
     /// `object` needs no job any more. What nobody else needs is cancelled.
     pub fn release(&self, object: &str) {
-        self.0.release(&mut self.0.jobs(), object, None);
+        self.0.release(&mut self.0.jobs.lock(), object, None);
     }
 
     /// Lets every job that failed be started again without a wait.
     pub fn retry_now(&self) {
-        for entry in self.0.jobs().values_mut() {
+        for entry in self.0.jobs.lock().values_mut() {
             if let Stage::Failed { retry_at } = &mut entry.stage {
                 *retry_at = Instant::now();
             }
@@ -198,10 +193,6 @@ where
 }
 
 impl<T, P, E> Shared<T, P, E> {
-    fn jobs(&self) -> MutexGuard<'_, BTreeMap<String, Entry<T, P, E>>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes the object off all jobs but one. A job that is removed is cancelled by that.
     fn release(&self, jobs: &mut BTreeMap<String, Entry<T, P, E>>, object: &str, but: Option<&str>) {
         jobs.retain(|key, entry| {
@@ -217,7 +208,7 @@ impl<T, P, E> Shared<T, P, E> {
 
     /// Keeps the result of a job that was not cancelled meanwhile; the objects that are to be reconciled for it.
     fn record(&self, key: &str, own: &CancellationToken, result: Result<T, E>) -> Vec<String> {
-        let mut jobs = self.jobs();
+        let mut jobs = self.jobs.lock();
         let Some(entry) = jobs.get_mut(key).filter(|_| !own.is_cancelled()) else { return Vec::new() };
         match result {
             Ok(done) => {

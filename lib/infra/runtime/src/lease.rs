@@ -4,11 +4,7 @@
 //! monotonic clock, and writes with the resource version it read: two can never both believe they won.
 //! [`decide`] is pure; [`Elector`] does what it says.
 
-use std::{
-    future::Future,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{future::Future, time::Duration};
 
 use futures::StreamExt;
 use k8s_openapi::{
@@ -17,6 +13,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use kube::{Api, Client, api::PostParams, runtime::watcher};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +30,9 @@ const RELEASE_RETRY: Duration = Duration::from_millis(200);
 
 /// A lease went to another process, or could not be renewed in time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("leadership lost: Lease {lease:?} was not renewed in time, so another process may lead now")]
+#[error(
+    "leadership lost: Lease {lease:?} was not renewed in time, so another process may lead now: this one ends to start afresh"
+)]
 pub struct LeaseLost {
     /// Its name.
     pub lease: String,
@@ -143,7 +142,7 @@ impl Elector {
         shutdown: CancellationToken,
         work: impl FnOnce(CancellationToken) -> F,
     ) -> Result<(), LeaseLost> {
-        let mut observed = self.followed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut observed = self.followed.lock().take();
         tokio::select! {
             () = shutdown.cancelled() => {
                 // The last attempt may have been successful, with nobody there to read the answer.
@@ -197,7 +196,7 @@ impl Elector {
         while let Some(event) = events.next().await {
             match event {
                 Ok(watcher::Event::Apply(lease) | watcher::Event::InitApply(lease)) => {
-                    let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut followed = self.followed.lock();
                     observe(&mut followed, lease.spec.unwrap_or_default());
                 }
                 Ok(_) => {}

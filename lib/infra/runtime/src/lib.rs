@@ -1,5 +1,5 @@
 //! The parts of a controller process: flags, clients and accounts, discovery, watches, controllers with backoff, leader
-//! election, servers, metrics and logs. Nothing here knows what is being installed.
+//! election, servers, metrics and logs. Nothing here knows OLM: its kinds, labels and annotations are handed in.
 
 mod backoff;
 mod chance;
@@ -8,6 +8,7 @@ mod clock;
 mod connection;
 mod controller;
 mod discovery;
+mod events;
 mod fence;
 mod flags;
 mod gates;
@@ -16,8 +17,7 @@ mod jobs;
 mod lease;
 mod memory;
 mod metrics;
-mod objects;
-mod own_writes;
+mod object;
 mod process;
 mod proxy;
 mod pull_secrets;
@@ -33,12 +33,13 @@ mod tls;
 pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::Chance;
 pub use client::{
-    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, api_text, bounded, cluster_config, connect,
-    connect_counted, is_namespace_missing, is_namespace_terminating, patch_as, post_as, unless_gone,
+    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
+    if_exists, patch_as, post_as,
 };
 pub use clock::{Clock, SystemClock};
 pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, run as run_controller};
 pub use discovery::{Discovery, DiscoveryError, Kind};
+pub use events::EventPublisher;
 pub use fence::{Fence, Lapsed};
 pub use flags::{FlagError, ProcessFlags, ProcessSettings};
 pub use gates::{FeatureGates, GateSyntax, log_gates};
@@ -46,9 +47,8 @@ pub use interests::{Interest, Interests, Wanted};
 pub use jobs::{Job, JobContext, JobEnded, Jobs, Panicked};
 pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
-pub use metrics::{CertificateReads, ControllerMetrics, Metrics, RequestCount};
-pub use objects::ObjectStates;
-pub use own_writes::OwnWrites;
+pub use metrics::{CertificateReads, ControllerMetrics, Metrics, ObjectStates, RequestCount};
+pub use object::{ObjectWriter, OwnWrites, api_text, is_namespace_missing, is_namespace_terminating};
 pub use process::{Process, ProcessError, run_main};
 pub use pull_secrets::{PullSecretError, PullSecrets};
 pub use source::{Newest, Source};
@@ -58,6 +58,6 @@ pub use watch::{Changed, OwnerChanged, Seen, WatchManager, Watched};
 pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
 pub use shutdown::{ends_in_time, on_signal, run_program};
 pub use tls::{
-    CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, ServingSecretError, TlsError,
-    TlsProfile, TlsProfileError, self_signed, server_config,
+    CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, TlsError, TlsProfile, TlsProfileError,
+    self_signed, server_config,
 };

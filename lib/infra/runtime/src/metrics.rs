@@ -1,6 +1,7 @@
 //! Metrics under the names that dashboards of controller-runtime expect.
 
 mod certificates;
+mod objects;
 mod process;
 mod requests;
 mod text;
@@ -14,12 +15,12 @@ use prometheus_client::{
 };
 
 pub use certificates::CertificateReads;
+pub use objects::ObjectStates;
 pub use requests::RequestCount;
 pub(crate) use text::{CONTENT_TYPE, text};
 
 use crate::{
     controller::Next,
-    objects::ObjectStates,
     queue::{QueueFamilies, QueueMetrics},
 };
 use process::ProcessCollector;

@@ -13,12 +13,13 @@ use olm_image::Puller;
 use prometheus_client::registry::Registry;
 use rustls::ServerConfig;
 use thiserror::Error;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     chance::Chance,
     client::{Accounts, ClientError},
+    controller::panic_text,
     fence::Fence,
     flags::{ProcessFlags, ProcessSettings},
     http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve},
@@ -80,7 +81,7 @@ fn print_error(error: &str) {
     eprintln!("Error: {error}");
 }
 
-/// Why a process could not start.
+/// Why a process could not start, or had to end.
 #[derive(Debug, Error)]
 pub enum ProcessError {
     /// No client for the cluster.
@@ -92,6 +93,14 @@ pub enum ProcessError {
     /// The certificate for serving cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// A server or another part ended before the process was to end.
+    #[error("{part} ended unexpectedly ({cause}): the program ends, so that it is started afresh")]
+    Part {
+        /// Its name.
+        part: &'static str,
+        /// Its error or panic.
+        cause: String,
+    },
 }
 
 /// A process: clients, metrics, credentials, and the parts that run on every replica.
@@ -110,14 +119,11 @@ pub struct Process {
     pub shutdown: CancellationToken,
     settings: ProcessSettings,
     fence: Fence,
-    tasks: Vec<JoinHandle<()>>,
+    parts: JoinSet<Result<(), ProcessError>>,
 }
 
 impl Process {
     /// Makes clients and metrics; nothing runs yet.
-    ///
-    /// # Errors
-    /// The cluster's configuration cannot be used.
     pub fn new(settings: ProcessSettings, shutdown: &CancellationToken) -> Result<Self, ProcessError> {
         let fence = Fence::default();
         let mut registry = Registry::default();
@@ -131,7 +137,7 @@ impl Process {
             shutdown: shutdown.child_token(),
             settings,
             fence,
-            tasks: Vec::new(),
+            parts: JoinSet::new(),
         })
     }
 
@@ -164,9 +170,6 @@ impl Process {
 
     /// Serves metrics and health, and follows the serving certificate: that of the flags, else one for `names` that is
     /// kept in the Secret `secret`. Returns what further servers are to use.
-    ///
-    /// # Errors
-    /// An address cannot be listened on, or the certificate not be used.
     pub async fn serve(
         &mut self,
         (secret, names): (&str, &[String]),
@@ -180,22 +183,19 @@ impl Process {
             Certificate::Kept(Box::new(kept))
         };
         let tls = server_config(certificate.serving(), &self.settings.tls_profile)?;
-        self.spawn(certificate.run(self.shutdown.clone()));
+        self.spawn("the serving certificate", certificate.run(self.shutdown.clone()));
         if let Some(address) = self.settings.metrics_address.clone() {
             let registry = Arc::new(std::mem::take(&mut self.registry));
             let router = metrics_router(registry, self.client());
-            self.spawn_server("metrics", &address, router, Some(tls.clone()))?;
+            self.spawn_server("the server of metrics", &address, router, Some(tls.clone()))?;
         }
         if let Some(address) = self.settings.health_address.clone() {
-            self.spawn_server("health", &address, health_router(ready), None)?;
+            self.spawn_server("the server of health checks", &address, health_router(ready), None)?;
         }
         Ok(tls)
     }
 
-    /// Serves in a task of its own; a server that fails or panics ends the process, so that it is started afresh.
-    ///
-    /// # Errors
-    /// The address cannot be listened on.
+    /// Serves in a task of its own; a server that fails or panics ends the process with an error.
     pub fn spawn_server(
         &mut self,
         name: &'static str,
@@ -203,16 +203,8 @@ impl Process {
         router: Router,
         tls: Option<Arc<ServerConfig>>,
     ) -> Result<(), ProcessError> {
-        let (listener, shutdown) = (listen(address)?, self.shutdown.clone());
-        self.spawn(async move {
-            let server = serve(listener, router, tls, ServerLimits::default(), shutdown.clone());
-            match AssertUnwindSafe(server).catch_unwind().await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(server = name, %error, "server ended"),
-                Err(_) => tracing::error!(server = name, "server panicked"),
-            }
-            shutdown.cancel();
-        });
+        let listener = listen(address)?;
+        self.start(name, serve(listener, router, tls, ServerLimits::default(), self.shutdown.clone()));
         Ok(())
     }
 
@@ -228,26 +220,101 @@ impl Process {
         if let Err(error) = credentials.load().await {
             tracing::warn!(%error, "starting without credentials for registries");
         }
-        self.spawn(credentials.run(self.shutdown.clone(), on_change));
+        self.spawn("the credentials for registries", credentials.run(self.shutdown.clone(), on_change));
     }
 
-    /// Runs a part in a task of its own, which ends by itself once `shutdown` is cancelled.
-    pub fn spawn(&mut self, part: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.push(tokio::spawn(part));
+    /// Runs a part in a task of its own, which ends by itself once `shutdown` is cancelled. One that panics ends the
+    /// process with an error.
+    pub fn spawn(&mut self, name: &'static str, part: impl Future<Output = ()> + Send + 'static) {
+        self.start(name, part.map(Ok));
+    }
+
+    fn start(
+        &mut self,
+        part: &'static str,
+        work: impl Future<Output = Result<(), HttpError>> + Send + 'static,
+    ) {
+        let shutdown = self.shutdown.clone();
+        self.parts.spawn(async move {
+            let cause = match AssertUnwindSafe(work).catch_unwind().await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => error.to_string(),
+                Err(panic) => panic_text(&*panic).to_owned(),
+            };
+            shutdown.cancel();
+            Err(ProcessError::Part { part, cause })
+        });
     }
 
     /// Ends the process: waits 3 s for its parts and drops them then.
-    pub async fn end(mut self) {
+    pub async fn end(mut self) -> Result<(), ProcessError> {
         self.shutdown.cancel();
+        let mut result = Ok(());
         let ended = async {
-            for task in &mut self.tasks {
-                // A panic in one has been logged by the runtime.
-                let _ = task.await;
+            while let Some(ended) = self.parts.join_next().await {
+                // Panics are caught before.
+                result = std::mem::replace(&mut result, Ok(())).and(ended.unwrap_or(Ok(())));
             }
         };
         if tokio::time::timeout(PARTS_END, ended).await.is_err() {
             tracing::warn!("parts that did not end in time are dropped");
-            self.tasks.iter().for_each(JoinHandle::abort);
         }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process() -> Process {
+        // The only failure is that a provider is installed already.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let settings = ProcessSettings {
+            cluster: kube::Config::new("http://127.0.0.1:1".parse().unwrap()),
+            namespace: "n".to_owned(),
+            identity: "i".to_owned(),
+            puller: olm_image::PullerConfig::new(std::env::temp_dir()),
+            pull_secret: None,
+            account: None,
+            tls: None,
+            tls_profile: crate::TlsProfile::default(),
+            metrics_address: None,
+            health_address: None,
+            leader_elect: false,
+        };
+        Process::new(settings, &CancellationToken::new()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_part_that_fails_ends_the_process_with_an_error_that_names_it() {
+        let mut process = process();
+        let stops = process.shutdown.clone();
+        process.spawn("a part that waits", async move { stops.cancelled().await });
+        let broken = std::io::Error::other("broken");
+        process.start("the server of catalogs", async { Err(HttpError::Serve(broken)) });
+        process.shutdown.clone().cancelled().await;
+        assert_eq!(
+            process.end().await.unwrap_err().to_string(),
+            "the server of catalogs ended unexpectedly (serving: broken): the program ends, so that it is started afresh"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_is_not_lost_behind_a_part_that_does_not_end() {
+        let mut process = process();
+        process.spawn("a part that hangs", std::future::pending());
+        process.spawn("the catalogs", async { panic!("made to panic") });
+        process.shutdown.clone().cancelled().await;
+        let text = process.end().await.unwrap_err().to_string();
+        assert!(text.starts_with("the catalogs ended unexpectedly (made to panic)"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn parts_that_end_with_the_process_are_no_error() {
+        let mut process = process();
+        let stops = process.shutdown.clone();
+        process.spawn("a part that waits", async move { stops.cancelled().await });
+        assert!(process.end().await.is_ok());
     }
 }

@@ -18,37 +18,16 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     chance::Chance,
     client::{AccountRef, bounded},
+    object::api_text,
 };
 
 /// Changes that come together are read once.
 const DEBOUNCE: Duration = Duration::from_millis(500);
 
-/// Why credentials could not be read. Texts name the Secret, never what is in it.
+/// Why credentials could not be read: a sentence that names the Secret, never what is in it.
 #[derive(Debug, Error)]
-pub enum PullSecretError {
-    /// The API server refused, or did not answer.
-    #[error("reading {kind} {namespace}/{name}: {source}")]
-    Api {
-        /// What was asked for.
-        kind: &'static str,
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// The answer.
-        source: kube::Error,
-    },
-    /// A Secret is malformed.
-    #[error("pull secret {namespace}/{name}: {source}")]
-    Malformed {
-        /// Namespace of the Secret.
-        namespace: String,
-        /// Name of the Secret.
-        name: String,
-        /// What is wrong with it.
-        source: KeyringError,
-    },
-}
+#[error("{0}")]
+pub struct PullSecretError(String);
 
 /// Keeps a keyring as the Secrets say.
 pub struct PullSecrets {
@@ -88,8 +67,8 @@ impl PullSecrets {
                 continue;
             };
             let source = format!("pull secret {namespace}/{name}");
-            let malformed = |source| PullSecretError::Malformed { namespace, name, source };
-            keyring.merge(credentials(secret).map_err(malformed)?.named(source));
+            let found = credentials(secret).map_err(|error| PullSecretError(format!("{source}: {error}")))?;
+            keyring.merge(found.named(source));
         }
         let changed = *self.keyring.get() != keyring;
         self.keyring.set(keyring);
@@ -106,12 +85,7 @@ impl PullSecrets {
         Ok(names)
     }
 
-    async fn get<K>(
-        &self,
-        kind: &'static str,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Option<K>, PullSecretError>
+    async fn get<K>(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<K>, PullSecretError>
     where
         K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
             + Clone
@@ -119,11 +93,8 @@ impl PullSecrets {
             + std::fmt::Debug,
     {
         let api = Api::<K>::namespaced(self.client.clone(), namespace);
-        bounded(api.get_opt(name)).await.map_err(|source| PullSecretError::Api {
-            kind,
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            source,
+        bounded(api.get_opt(name)).await.map_err(|error| {
+            PullSecretError(format!("reading {kind} {namespace}/{name}: {}", api_text(&error)))
         })
     }
 

@@ -2,10 +2,7 @@
 
 mod metrics;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::{MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, VecDeque};
 
 use tokio::time::Instant;
 
@@ -69,13 +66,13 @@ impl Queue {
         let since = self.asked.remove(&name);
         self.metrics.waited.observe(since.map(|since| since.elapsed()).unwrap_or_default().as_secs_f64());
         self.export_depth();
-        self.running().insert(name.clone(), Instant::now());
+        self.metrics.running.lock().insert(name.clone(), Instant::now());
         Some(name)
     }
 
     /// Ends the work on an object.
     pub(crate) fn done(&mut self, name: &str) {
-        let started = self.running().remove(name);
+        let started = self.metrics.running.lock().remove(name);
         if let Some(started) = started {
             self.metrics.worked.observe(started.elapsed().as_secs_f64());
         }
@@ -90,15 +87,11 @@ impl Queue {
             return;
         }
         self.asked.insert(name.to_owned(), since);
-        if !self.running().contains_key(name) {
+        if !self.metrics.running.lock().contains_key(name) {
             self.ready.push_back(name.to_owned());
         }
         self.metrics.adds.inc();
         self.export_depth();
-    }
-
-    fn running(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
-        self.metrics.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn export_depth(&self) {

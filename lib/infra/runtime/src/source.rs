@@ -25,7 +25,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::sync::SetOnce;
 
-use crate::{chance::Chance, own_writes::version};
+use crate::{chance::Chance, object::version};
 
 /// The newest version of an object that a store has seen. Clones follow it.
 #[derive(Debug, Clone, Default)]

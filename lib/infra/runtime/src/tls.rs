@@ -7,7 +7,7 @@ mod profile;
 mod serving_secret;
 
 use std::{
-    io::{self, Read},
+    io::Read,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics::CertificateReads;
 
 pub use profile::{TlsProfile, TlsProfileError};
-pub use serving_secret::{ServingSecret, ServingSecretError};
+pub use serving_secret::ServingSecret;
 
 /// How often files are looked at.
 const POLL: Duration = Duration::from_secs(10);
@@ -37,41 +37,21 @@ const PEM_BYTES_MAX: u64 = 1 << 20;
 /// Life of a certificate that is held in memory only. It is made anew with each process.
 const SELF_SIGNED_LIFE: Duration = Duration::from_hours(365 * 24);
 
-/// Why there is no certificate.
+/// Why there is no certificate, or none to serve with: a sentence without key material.
 #[derive(Debug, Error)]
-pub enum TlsError {
-    /// A file cannot be read.
-    #[error("open {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file holds no PEM, or not what is wanted.
-    #[error("{}: {problem}", path.display())]
-    Pem {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, without the content.
-        problem: String,
-    },
-    /// Certificate and key cannot be used together.
-    #[error("certificate {} and key {}: {source}", cert.display(), key.display())]
-    Pair {
-        /// File of the certificate.
-        cert: PathBuf,
-        /// File of the key.
-        key: PathBuf,
-        /// Why.
-        source: rustls::Error,
-    },
-    /// Making a certificate failed.
-    #[error(transparent)]
-    Make(#[from] IssueError),
-    /// The library refused the configuration.
-    #[error("TLS configuration: {0}")]
-    Config(#[from] rustls::Error),
+#[error("{0}")]
+pub struct TlsError(String);
+
+impl From<IssueError> for TlsError {
+    fn from(error: IssueError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<Unusable> for TlsError {
+    fn from(error: Unusable) -> Self {
+        Self(format!("TLS configuration: {error}"))
+    }
 }
 
 /// The certificate that new connections get.
@@ -127,9 +107,6 @@ pub struct CertWatcher {
 
 impl CertWatcher {
     /// Reads the files (PEM; the certificate with its chain).
-    ///
-    /// # Errors
-    /// They cannot be read or used.
     pub fn new(cert: &Path, key: &Path) -> Result<Self, TlsError> {
         let (digest, certified) = load(cert, key)?;
         let serving = Arc::new(ServingCert(ArcSwap::from_pointee(certified)));
@@ -185,30 +162,17 @@ fn load(cert: &Path, key: &Path) -> Result<([u8; 32], CertifiedKey), TlsError> {
     hash.update((cert_pem.len() as u64).to_le_bytes());
     hash.update(&cert_pem);
     hash.update(&key_pem);
-    let certified = certified_key(&cert_pem, &key_pem).map_err(|error| match error {
-        Unusable::Certificate(problem) => TlsError::Pem { path: cert.to_owned(), problem },
-        Unusable::Key(problem) => TlsError::Pem { path: key.to_owned(), problem },
-        Unusable::Pair(source) => TlsError::Pair { cert: cert.to_owned(), key: key.to_owned(), source },
+    let certified = certified_key(&cert_pem, &key_pem).map_err(|error| {
+        TlsError(format!("certificate {} and key {}: {error}", cert.display(), key.display()))
     })?;
     Ok((hash.finalize().into(), certified))
-}
-
-impl From<Unusable> for TlsError {
-    fn from(unusable: Unusable) -> Self {
-        match unusable {
-            Unusable::Certificate(problem) | Unusable::Key(problem) => {
-                Self::Config(rustls::Error::General(problem))
-            }
-            Unusable::Pair(source) => Self::Config(source),
-        }
-    }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)
         .and_then(|file| file.take(PEM_BYTES_MAX).read_to_end(&mut bytes))
-        .map_err(|source| TlsError::Read { path: path.to_owned(), source })?;
+        .map_err(|error| TlsError(format!("open {}: {error}", path.display())))?;
     Ok(bytes)
 }
 
@@ -221,9 +185,6 @@ pub struct SelfSigned {
 }
 
 /// Makes an ECDSA certificate for `names` (host names and IP addresses), held in memory only.
-///
-/// # Errors
-/// A name is none.
 pub fn self_signed(names: &[String]) -> Result<SelfSigned, TlsError> {
     let common_name = common_name(names);
     let wanted = Wanted { common_name, names, lifetime: SELF_SIGNED_LIFE, settle_max: Duration::ZERO };
@@ -237,13 +198,11 @@ fn common_name(names: &[String]) -> &str {
 }
 
 /// The configuration of a server: HTTP/1.1 only, versions and algorithms of `profile`.
-///
-/// # Errors
-/// The profile leaves nothing to talk with.
 pub fn server_config(serving: Arc<ServingCert>, profile: &TlsProfile) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(profile.provider());
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(profile.versions())?
+        .with_protocol_versions(profile.versions())
+        .map_err(|error| TlsError(format!("TLS configuration: {error}")))?
         .with_no_client_auth()
         .with_cert_resolver(serving);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

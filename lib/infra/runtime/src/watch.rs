@@ -5,8 +5,8 @@
 //! needs no permission to read them.
 //!
 //! A watch runs while a holder needs it. Of each object only UID and resource version are kept: enough to know that it
-//! has not changed since it was last checked. A change wakes the object's controller owner, which an annotation names
-//! where a deletion policy keeps the object.
+//! has not changed since it was last checked. A change wakes the object's controller owner, which an annotation of
+//! the caller's choice names where the object has no reference to it.
 //!
 //! A watch that the API server keeps refusing is known as such: nothing is claimed of its objects any more, who needs
 //! the kind is woken, and again when the watch works.
@@ -15,7 +15,7 @@ mod trouble;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use futures::{Stream, StreamExt};
@@ -24,7 +24,7 @@ use kube::{
     api::{ApiResource, DynamicObject, PartialObjectMeta},
     runtime::watcher::{self, Event},
 };
-use olm_api::names::OWNER_UID_ANNOTATION;
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use self::trouble::Trouble;
@@ -40,9 +40,9 @@ pub enum OwnerChanged {
         /// Name of the owner.
         name: String,
     },
-    /// The object is kept without a reference: the UID in its annotation. Also whoever needs a kind whose watch began
-    /// to fail, or works again.
-    Kept {
+    /// The object has no reference: the UID in its annotation. Also a holder of a kind whose watch began to fail, or
+    /// works again.
+    Uid {
         /// UID of the owner.
         uid: String,
     },
@@ -128,23 +128,32 @@ impl Drop for Watch {
 pub struct WatchManager {
     client: Client,
     label_selector: String,
+    owner_annotation: &'static str,
     changed: Changed,
     chance: Chance,
     watches: Arc<Mutex<BTreeMap<Key, Watch>>>,
 }
 
 impl WatchManager {
-    /// Watches objects with the given label selector; `changed` is called with the owners of changed objects.
-    pub fn new(client: Client, label_selector: &str, changed: Changed, chance: Chance) -> Self {
-        Self { client, label_selector: label_selector.to_owned(), changed, chance, watches: Arc::default() }
+    /// Watches objects with the given label selector; `changed` is called with the owners of changed objects. The
+    /// annotation has the UID of the owner of an object that does not refer to it.
+    pub fn new(
+        client: Client,
+        label_selector: &str,
+        owner_annotation: &'static str,
+        changed: Changed,
+        chance: Chance,
+    ) -> Self {
+        let label_selector = label_selector.to_owned();
+        Self { client, label_selector, owner_annotation, changed, chance, watches: Arc::default() }
     }
 
     /// Says that `holder` needs exactly `wanted`; watches without a holder end.
     pub fn hold(&self, holder: &str, wanted: &[Watched]) {
-        let mut watches = self.watches();
+        let mut watches = self.watches.lock();
         let keys: BTreeSet<Key> = wanted.iter().map(Watched::key).collect();
         watches.retain(|key, watch| {
-            let mut known = watch.known();
+            let mut known = watch.known.lock();
             if !keys.contains(key) {
                 known.holders.remove(holder);
             }
@@ -152,7 +161,7 @@ impl WatchManager {
         });
         for one in wanted {
             let watch = watches.entry(one.key()).or_insert_with(|| self.start(one));
-            watch.known().holders.insert(holder.to_owned());
+            watch.known.lock().holders.insert(holder.to_owned());
         }
     }
 
@@ -163,7 +172,7 @@ impl WatchManager {
 
     /// What is known of an object.
     pub fn seen(&self, resource: &ApiResource, namespace: &str, name: &str) -> Seen {
-        let watches = self.watches();
+        let watches = self.watches.lock();
         let (kind, place) = (kind_of(resource), (namespace.to_owned(), name.to_owned()));
         // Of several watches of one object each may fail for itself.
         let first = (kind.clone(), Some((place.clone(), AccountRef::default())));
@@ -173,11 +182,11 @@ impl WatchManager {
         });
         let of_kind = watches.get(&(kind.clone(), None));
         let usable = |watch: &&Watch| {
-            let known = watch.known();
+            let known = watch.known.lock();
             known.synced && known.failing.is_none()
         };
         let Some(watch) = of_kind.into_iter().chain(of_object).find(usable) else { return Seen::Unknown };
-        match watch.known().objects.get(&place) {
+        match watch.known.lock().objects.get(&place) {
             Some(entry) => {
                 Seen::Present { uid: entry.uid.clone(), resource_version: entry.resource_version.clone() }
             }
@@ -188,9 +197,9 @@ impl WatchManager {
     /// The kinds that `holder` needs and that cannot be watched, as `<Kind>.<group/version>`, each with what the API
     /// server says. Until the watch works again, changes of their objects wake nobody.
     pub fn failing(&self, holder: &str) -> BTreeMap<String, String> {
-        let watches = self.watches();
+        let watches = self.watches.lock();
         let failing = watches.iter().filter_map(|(((group, version, kind), _), watch)| {
-            let known = watch.known();
+            let known = watch.known.lock();
             let text = known.failing.clone().filter(|_| known.holders.contains(holder))?;
             let separator = if group.is_empty() { "" } else { "/" };
             Some((format!("{kind}.{group}{separator}{version}"), text))
@@ -200,11 +209,7 @@ impl WatchManager {
 
     /// Number of watches that run now.
     pub fn count(&self) -> usize {
-        self.watches().len()
-    }
-
-    fn watches(&self) -> MutexGuard<'_, BTreeMap<Key, Watch>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watches.lock().len()
     }
 
     fn start(&self, watched: &Watched) -> Watch {
@@ -222,9 +227,12 @@ impl WatchManager {
                 (kind, api, config.fields(&format!("metadata.name={name}")))
             }
         };
-        let events = self.chance.watch(api, config);
-        let (changed, kind) = (self.changed.clone(), kind.resource.kind.clone());
-        let task = tokio::spawn(follow(events, known.clone(), changed, kind));
+        let task = tokio::spawn(follow(
+            self.chance.watch(api, config),
+            known.clone(),
+            self.changed.clone(),
+            (kind.resource.kind.clone(), self.owner_annotation),
+        ));
         Watch { known, task }
     }
 }
@@ -240,12 +248,6 @@ impl Watched {
     }
 }
 
-impl Watch {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 fn kind_of(resource: &ApiResource) -> GroupVersionKind {
     (resource.group.clone(), resource.version.clone(), resource.kind.clone())
 }
@@ -256,7 +258,7 @@ async fn follow(
     events: impl Stream<Item = watcher::Result<Event<Metadata>>>,
     known: Arc<Mutex<Known>>,
     changed: Changed,
-    kind: String,
+    (kind, owner_annotation): (String, &'static str),
 ) {
     let mut events = std::pin::pin!(events);
     let mut listed: HashMap<Place, Entry> = HashMap::new();
@@ -281,17 +283,17 @@ async fn follow(
                 Vec::new()
             }
             Ok(Event::InitApply(object)) => {
-                let (place, entry) = record(&object);
+                let (place, entry) = record(&object, owner_annotation);
                 listed.insert(place, entry);
                 Vec::new()
             }
             Ok(Event::InitDone) => replace(&known, std::mem::take(&mut listed)),
             Ok(Event::Apply(object)) => {
-                let (place, entry) = record(&object);
+                let (place, entry) = record(&object, owner_annotation);
                 note(&known, place, Some(entry))
             }
             Ok(Event::Delete(object)) => {
-                let (place, entry) = record(&object);
+                let (place, entry) = record(&object, owner_annotation);
                 let mut woken = note(&known, place, None);
                 woken.extend(entry.owner.filter(|owner| !woken.contains(owner)));
                 woken
@@ -310,17 +312,17 @@ async fn follow(
 
 /// Notes that the watch keeps failing, or works again; returns whom to wake, which is everybody if that is news.
 fn set_failing(known: &Mutex<Known>, text: Option<String>) -> Vec<OwnerChanged> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock();
     let is_news = known.failing.is_some() != text.is_some();
     known.failing = text;
     let holders = known.holders.iter().filter(|_| is_news);
-    holders.map(|uid| OwnerChanged::Kept { uid: uid.clone() }).collect()
+    holders.map(|uid| OwnerChanged::Uid { uid: uid.clone() }).collect()
 }
 
 /// Notes an object as it is now and returns its controller owners, the one before and the one now: who loses an
 /// object to another one is to know.
 fn note(known: &Mutex<Known>, place: Place, now: Option<Entry>) -> Vec<OwnerChanged> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock();
     let mut owners: Vec<OwnerChanged> = now.iter().filter_map(|entry| entry.owner.clone()).collect();
     let before = match now {
         Some(entry) => known.objects.insert(place, entry),
@@ -333,7 +335,7 @@ fn note(known: &Mutex<Known>, place: Place, now: Option<Entry>) -> Vec<OwnerChan
 
 /// Takes a new list for the truth and returns the owners of everything that differs from the old one.
 fn replace(known: &Mutex<Known>, listed: HashMap<Place, Entry>) -> Vec<OwnerChanged> {
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock();
     let before = std::mem::replace(&mut known.objects, listed);
     known.synced = true;
     let appeared = known.objects.iter().filter(|(place, entry)| before.get(*place) != Some(entry));
@@ -345,13 +347,14 @@ fn replace(known: &Mutex<Known>, listed: HashMap<Place, Entry>) -> Vec<OwnerChan
     owners
 }
 
-fn record(object: &Metadata) -> (Place, Entry) {
+fn record(object: &Metadata, owner_annotation: &str) -> (Place, Entry) {
     let place = (object.namespace().unwrap_or_default(), object.name_any());
     let controller = object.owner_references().iter().find(|r| r.controller == Some(true));
-    let kept =
-        || object.annotations().get(OWNER_UID_ANNOTATION).map(|uid| OwnerChanged::Kept { uid: uid.clone() });
-    let owner =
-        controller.map(|r| OwnerChanged::Named { kind: r.kind.clone(), name: r.name.clone() }).or_else(kept);
+    let annotated =
+        || object.annotations().get(owner_annotation).map(|uid| OwnerChanged::Uid { uid: uid.clone() });
+    let owner = controller
+        .map(|r| OwnerChanged::Named { kind: r.kind.clone(), name: r.name.clone() })
+        .or_else(annotated);
     let entry = Entry {
         uid: object.uid().unwrap_or_default(),
         resource_version: object.resource_version().unwrap_or_default(),

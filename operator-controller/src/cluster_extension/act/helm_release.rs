@@ -128,10 +128,9 @@ impl Takeover<'_> {
     /// is wanted. They are those of the revision's own content; where it cannot be used there are none, and its own
     /// controller says why.
     async fn observed_again(&self, name: &str) -> Result<Vec<ObservedPhase>, StepError> {
-        let client = self.writer.cx.controller();
-        let sets: Api<ClusterObjectSet> = Api::all(client.clone());
+        let sets: Api<ClusterObjectSet> = Api::all(self.writer.cx.controller());
         let set = bounded(sets.get(name)).await.map_err(|e| transient(api_text(&e)))?;
-        match content::load(&set, &client, None, &self.writer.cx.system_namespace).await {
+        match content::load(&set, &self.writer.cx.contents, None).await {
             Ok(phases) => Ok(content::digests(&phases)),
             Err(error @ ContentError::Missing { .. }) => Err(transient(error.to_string())),
             Err(_) => Ok(Vec::new()),

@@ -24,7 +24,7 @@ use olm_api::{
 use olm_fbc::{PROPERTY_GVK, PROPERTY_PACKAGE, Property};
 use olm_objectset::{Packed, default_probes, pack};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, api_text, bounded, post_as, unless_gone};
+use olm_runtime::{AccountRef, api_text, bounded, if_exists, post_as};
 use serde_json::{Value, json};
 
 use crate::{
@@ -203,8 +203,8 @@ impl RevisionWriter<'_> {
 
     async fn remove_old(&self, revisions: &Revisions) -> Result<(), String> {
         for revision in revisions.superfluous(ARCHIVED_REVISIONS_KEPT) {
-            let deleted = bounded(self.set_api().delete(&revision.name, &DeleteParams::background())).await;
-            unless_gone(deleted).map_err(|e| api_text(&e))?;
+            let deleted = if_exists(self.set_api().delete(&revision.name, &DeleteParams::background())).await;
+            deleted.map_err(|e| api_text(&e))?;
         }
         Ok(())
     }

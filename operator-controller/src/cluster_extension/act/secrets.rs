@@ -13,7 +13,7 @@ use olm_api::{
     ownership::mark,
     v1::ClusterObjectSet,
 };
-use olm_runtime::{api_text, bounded, patch_as, post_as, unless_gone};
+use olm_runtime::{api_text, bounded, if_exists, patch_as, post_as};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::{RevisionWriter, controller_reference};
@@ -26,7 +26,7 @@ impl RevisionWriter<'_> {
         let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
         // Others with this label are objects of a bundle, which a deletion policy may keep without an owner.
         let content = mine.clone().fields(&format!("type={OBJECT_DATA_SECRET_TYPE}"));
-        // Listed once for an extension and after writes that failed: nobody keeps Secrets in memory.
+        // Listed, because the newest state decides what is removed: once for an extension, and after writes that failed.
         let failed = |e: kube::Error| format!("listing ref Secrets: {}", api_text(&e));
         let secrets = bounded(self.secrets().list_metadata(&content)).await.map_err(failed)?;
         let ownerless = |secret: &&PartialObjectMeta<Secret>| secret.owner_references().is_empty();
@@ -44,9 +44,9 @@ impl RevisionWriter<'_> {
             match set {
                 Some(set) if mark(&set.metadata).is_none() => {}
                 Some(set) => {
-                    unless_gone(self.adopt_as(&set.metadata, &name).await).map_err(|error| {
-                        format!("ensuring ownerReferences on ref Secrets: {}", api_text(&error))
-                    })?;
+                    let adopted = if_exists(self.adopt_as(&set.metadata, &name)).await;
+                    let failed = |e| format!("ensuring ownerReferences on ref Secrets: {}", api_text(&e));
+                    adopted.map_err(failed)?;
                 }
                 None => self.remove_secret(&name).await?,
             }
@@ -121,8 +121,8 @@ impl RevisionWriter<'_> {
     }
 
     async fn remove_secret(&self, name: &str) -> Result<(), String> {
-        let deleted = unless_gone(bounded(self.secrets().delete(name, &DeleteParams::default())).await);
-        deleted.map(drop).map_err(|e| format!("removing stray Secret {name:?}: {}", api_text(&e)))
+        let removed = if_exists(self.secrets().delete(name, &DeleteParams::default())).await;
+        removed.map(drop).map_err(|e| format!("removing stray Secret {name:?}: {}", api_text(&e)))
     }
 
     fn secrets(&self) -> Api<Secret> {

@@ -66,7 +66,7 @@ async fn stored(
         return Ok(None);
     }
     let client = cx.accounts.client(&observed.account).await.ok();
-    match content::load(&set, &cx.controller(), client.as_ref(), &cx.system_namespace).await {
+    match content::load(&set, &cx.contents, client.as_ref()).await {
         Ok(phases) => {
             let digests = content::digests(&phases);
             Ok(content::verify(&set, &digests).is_ok().then_some(digests))

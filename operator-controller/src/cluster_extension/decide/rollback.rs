@@ -182,7 +182,7 @@ async fn objects(
     // Reads what is not in our namespace.
     account: Option<&Client>,
 ) -> Result<Vec<Value>, ContentError> {
-    let phases = content::load(set, &cx.controller(), account, &cx.system_namespace).await?;
+    let phases = content::load(set, &cx.contents, account).await?;
     content::verify(set, &content::digests(&phases))?;
     Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect())
 }
@@ -202,8 +202,7 @@ async fn content_is_gone(
         || by_secret().await.unwrap_or(false)
 }
 
-/// Names of the Secrets with this extension's objects. Listed where a revision cannot come back: nobody keeps Secrets in
-/// memory.
+/// Names of the Secrets with this extension's objects. They are listed only where a revision cannot come back.
 async fn secrets(cx: &Context, observed: &Observed<'_>) -> Result<BTreeSet<String>, String> {
     let api: Api<Secret> = Api::namespaced(cx.controller(), &cx.system_namespace);
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", observed.extension.name_any()));

@@ -14,7 +14,7 @@ use olm_api::{
     names::{IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION},
     v1::ClusterExtension,
 };
-use olm_runtime::{AccountRef, Accounts, api_text, bounded, patch_as, unless_gone};
+use olm_runtime::{AccountRef, Accounts, api_text, bounded, if_exists, patch_as};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::RevisionWriter;
@@ -289,9 +289,8 @@ impl RevisionWriter<'_> {
         };
         for revision in revisions.all().iter().filter(is_unbound) {
             let patch = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid}}});
-            let patched = self.cx.patch_set(self.extension, &revision.name, patch).await;
-            unless_gone(patched)
-                .map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
+            let patched = if_exists(self.cx.patch_set(self.extension, &revision.name, patch)).await;
+            patched.map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use olm_api::{
     },
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
-use olm_runtime::{api_text, bounded, patch_as, unless_gone};
+use olm_runtime::{api_text, bounded, if_exists, patch_as};
 use serde_json::json;
 
 use crate::cluster_extension::Context;
@@ -86,7 +86,7 @@ pub(crate) async fn mark_earlier(cx: &Context, extension: &ClusterExtension) -> 
     let patch = json!({"metadata": {"uid": uid, "annotations": {TAKEN_OVER_ANNOTATION: uid}}});
     let extensions: Api<ClusterExtension> = Api::all(cx.controller());
     let params = patch_as(PROGRAM_FIELD_MANAGER);
-    let patched = unless_gone(bounded(extensions.patch(&name, &params, &Patch::Merge(&patch))).await);
+    let patched = if_exists(extensions.patch(&name, &params, &Patch::Merge(&patch))).await;
     patched.map(drop).map_err(|e| failed(&api_text(&e)))
 }
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 use super::{AccountClient, Draft, refused};
 use crate::{
     cluster_extension::{Context, observe::Observed, report::Cause},
-    cluster_object_set::LoadedPhase,
+    cluster_object_set::content::LoadedPhase,
     concurrently::{REQUESTS, concurrently},
     deletion_policy::extension::asked,
 };

@@ -15,12 +15,12 @@ use olm_api::{
 use olm_test::{
     catalogd::{Catalogd, Settings},
     cluster::{Cluster, Options, unique_name},
+    distribution::Distribution,
     faults::{ConnectProxy, FaultyRegistry},
     images::Images,
     operator::{SYSTEM_NAMESPACE, install},
     pki::Authority,
     process::StateDirectory,
-    registry::Registry,
     wait,
 };
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(crate) const PROXIED_HOST: &str = "registry.example";
 
 /// Two registries that misbehave, over the real one, and files that say how to speak to them.
 pub(crate) struct Registries {
-    pub(crate) registry: Registry,
+    pub(crate) registry: Distribution,
     pub(crate) images: Images,
     pub(crate) faulty: FaultyRegistry,
     pub(crate) other: FaultyRegistry,
@@ -44,8 +44,8 @@ pub(crate) struct Registries {
 
 impl Registries {
     pub(crate) async fn start() -> Result<Self> {
-        let registry = Registry::start().await?;
-        let images = Images::new(&registry)?;
+        let registry = Distribution::start().await?;
+        let images = Images::at(registry.address())?;
         let faulty = FaultyRegistry::start(&registry.url(), None)?;
         let other = FaultyRegistry::start(&registry.url(), None)?;
         let directory = StateDirectory::new("registries")?;

@@ -259,7 +259,7 @@ async fn an_older_api_server_takes_the_definitions() -> Result<()> {
         return Ok(());
     }
     let older = vec!["--emulated-version=1.33".to_owned(), "--min-compatibility-version=1.33".to_owned()];
-    let cluster = Cluster::start(Options { nodes: 0, api_server_args: older }).await?;
+    let cluster = Cluster::start(Options { nodes: 0, api_server_args: older, ..Options::default() }).await?;
     let version = cluster.client().await?.apiserver_version().await?;
     assert_eq!(version.emulation_minor.as_deref(), Some("33"));
     cluster.apply_crds(olm_api::crds::all()).await?;

@@ -1,6 +1,7 @@
 //! Tests on a real control plane. They share one; each takes names of its own.
 
 mod crds;
+mod demo;
 mod harness;
 mod renderings;
 mod sample_operator;

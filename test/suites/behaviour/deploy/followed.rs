@@ -108,7 +108,7 @@ fn run(cluster: &Cluster, images: &Images, folder: &Path, line: &str) -> Result<
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tutorials_work_as_they_are_written() -> Result<()> {
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
-    let registry = Registry::start().await?;
+    let registry = Registry::start()?;
     let images = Images::new(&registry)?;
     let operator = Operator::start(&cluster, &images, &[]).await?;
     // Its commands wait, and the program's log is asked for when they wait in vain.

@@ -68,7 +68,7 @@ fn upstream() -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn images_without_their_manifests_say_what_to_apply() -> Result<()> {
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
-    let registry = Registry::start().await?;
+    let registry = Registry::start()?;
     let images = Images::new(&registry)?;
     kubectl(&cluster, &["apply", "--server-side", "-k", &config_arg("crd")])?;
     kubectl(&cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;

@@ -91,7 +91,7 @@ fn identities(cluster: &Cluster) -> Result<Vec<(String, Value)>> {
 /// The program runs with what was applied, and an extension is installed: the registry, its images and the program.
 async fn in_use(cluster: &Cluster) -> Result<(Registry, Images, Operator)> {
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
-    let registry = Registry::start().await?;
+    let registry = Registry::start()?;
     let images = Images::new(&registry)?;
     let operator = Operator::start_installed(cluster, &images, &[]).await?;
     extension(cluster, &images).await?;

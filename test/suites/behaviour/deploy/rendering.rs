@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use olm_test::{
-    controlplane::{Tool, Tools},
-    helm::{KUBE_VERSION, helm},
-};
+use olm_test::helm::{KUBE_VERSION, helm};
+use olm_test_programs::controlplane::{Tool, Tools};
 use serde_json::Value;
 
 /// Objects by kind, namespace and name.
@@ -61,7 +59,8 @@ pub(crate) fn kustomized_with(folder: &str, component: &str) -> Result<Objects> 
 /// What kustomize makes of a folder.
 pub(crate) fn kustomize(folder: &Path) -> Result<Objects> {
     let given = std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty());
-    let kubectl = if given { PathBuf::from("kubectl") } else { Tools::locate()?.path(Tool::Kubectl) };
+    let kubectl =
+        if given { PathBuf::from("kubectl") } else { Tools::locate(&[Tool::Kubectl])?.path(Tool::Kubectl) };
     objects(&run(Command::new(kubectl).arg("kustomize").arg(folder))?)
 }
 

@@ -311,7 +311,7 @@ async fn lives(values: &[&str], observability: &str) -> Result<()> {
         return Ok(());
     }
     let objects = templated(values)?;
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     apply(&cluster, &objects)?;
     let authority = Authority::new("the authority of this cluster")?;

@@ -155,12 +155,12 @@ async fn a_registry_that_is_down_stops_only_what_needs_it() -> Result<()> {
     scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))]).await?;
     scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     scenario.installed("1.0.0").await?;
-    world.registry.stop()?;
+    world.registry.stop();
     scenario.set_version("1.1.0").await?;
     let wrapped = "error for resolved bundle \"lighthouse-operator.v1.1.0\" with version \"1.1.0\": ";
     scenario.shows(Progressing, &format!("True/Retrying/{wrapped}")).await?;
     scenario.shows(Installed, "True/Succeeded/").await?;
-    world.registry.start_again().await?;
+    world.registry.start_again()?;
     scenario.installed("1.1.0").await?;
 
     // An edit that needs the bundle again is not lost: it is told, tried again, and rolled out.
@@ -182,7 +182,7 @@ async fn edited_while_the_registry_is_down(scenario: &Scenario<'_>, edit: Value)
         anyhow::Ok(sets.list(&mine).await?.items.iter().map(|set| set.spec.revision).max())
     };
     let before = latest().await?;
-    world.registry.stop()?;
+    world.registry.stop();
     let mut emptied = 0;
     for kept in std::fs::read_dir(world.operator.directory().join("bundles/bundles"))? {
         std::fs::remove_file(kept?.path())?;
@@ -198,7 +198,7 @@ async fn edited_while_the_registry_is_down(scenario: &Scenario<'_>, edit: Value)
     scenario.shows(Progressing, &format!("True/Succeeded/{progressing}")).await?;
     scenario.shows(Installed, "True/Succeeded/").await?;
     ensure!(latest().await? == before, "a revision was made of nothing");
-    world.registry.start_again().await?;
+    world.registry.start_again()?;
     scenario.installed("1.1.0").await?;
     ensure!(latest().await? > before, "the edit was not rolled out");
     Ok(())

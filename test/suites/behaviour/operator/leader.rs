@@ -56,7 +56,7 @@ async fn neither_lease_of_a_leader_that_died_is_waited_for_with_the_other_in_han
         "--leader-elect-renew-deadline=15s",
         "--leader-elect-retry-period=2s",
     ];
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     let mut leader = Operator::start(&cluster, &images, &terms).await?;
     let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
@@ -89,7 +89,7 @@ fn held_by(holder: &str) -> Patch<serde_json::Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn losing_either_lease_releases_the_other_and_ends_the_process() -> Result<()> {
     let terms = ["--leader-elect", "--leader-elect-retry-period=1s"];
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     let operator = Operator::start(&cluster, &images, &terms).await?;
     let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
@@ -184,7 +184,7 @@ async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clean_stop_hands_the_leases_over() -> Result<()> {
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     let first = Operator::start(&cluster, &images, &["--leader-elect"]).await?;
     let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);

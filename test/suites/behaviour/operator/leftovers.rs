@@ -49,7 +49,7 @@ async fn logged(operator: &Operator, parts: &[&str]) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_not_be_looked_for_is_said_with_the_remedy() -> Result<()> {
     const KIND: &str = "mutatingwebhookconfigurations";
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     install(&cluster)?;
     let client = cluster.client().await?;
@@ -90,7 +90,7 @@ async fn holder(leases: &Api<Lease>) -> Result<String> {
 /// Whoever only swaps the image of operator-controller keeps upstream's separate catalogd, which runs and holds its lease.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() -> Result<()> {
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     install(&cluster)?;
     let client = cluster.client().await?;

@@ -135,7 +135,7 @@ async fn each_pass_has_its_line(process: &Process, url: &str, scraper: &Scraper)
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_catalogd_on_its_own_serves_what_is_installed() -> Result<()> {
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     let conf = images.registries_conf().display().to_string();
     let catalogd =

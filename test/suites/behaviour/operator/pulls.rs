@@ -44,7 +44,7 @@ async fn world() -> Result<(World, FaultyRegistry, StateDirectory)> {
 
 /// A world with so many registries beside the honest one.
 async fn world_with(count: usize) -> Result<(World, Vec<FaultyRegistry>, StateDirectory)> {
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let started = std::iter::repeat_with(|| FaultyRegistry::start(&registry.url(), None)).take(count);
     let hostile = started.collect::<Result<Vec<_>>>()?;
     let directory = StateDirectory::new("registries")?;

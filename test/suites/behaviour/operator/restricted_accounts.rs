@@ -27,7 +27,7 @@ const CONTROLLER: &str = "operator-controller-controller-manager";
 // upgraded and removed; for another one it says what is missing, and goes on when that is granted.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_accounts_that_were_granted_are_used() -> Result<()> {
-    let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
     let images = Images::new(&registry)?;
     operator::install(&cluster)?;
     operator::overlay(&cluster, "restricted-accounts")?;

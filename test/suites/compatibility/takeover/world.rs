@@ -64,7 +64,7 @@ impl World {
         cordoned: bool,
         change: impl FnOnce(Dump) -> Result<Dump>,
     ) -> Result<Self> {
-        let (cluster, registry) = tokio::try_join!(Cluster::start(Options::default()), Registry::start())?;
+        let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
         ensure!(!cluster.processes().is_empty(), "a dump needs a control plane of its own");
         let images = Images::new(&registry)?;
         let mut dump = Dump::read(folder)?.without(&LEFT_OUT);

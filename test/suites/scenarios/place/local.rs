@@ -47,7 +47,7 @@ pub(crate) struct Local {
 
 impl Local {
     pub(crate) async fn start(cluster: &Cluster) -> Result<(Self, Facts, Images)> {
-        let registry = Registry::start().await?;
+        let registry = Registry::start()?;
         let images = Images::new(&registry)?;
         let directory = StateDirectory::new("scenarios")?;
         let conf = directory.path().join("registries.conf");

@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,12 +16,14 @@ use ::http::{
 };
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
+use parking_lot::Mutex;
 use reqwest::{Client, RequestBuilder, Response, Url};
 
 use super::{
     BoxFuture, Registry, RegistryError,
     auth::{Authorization, Challenge, TokenAnswer, TokenKey, Tokens, challenge},
     dial::Dialling,
+    digest_mismatch,
     http::{Target, body, check_target, connection, message, same_origin},
     scheme::{dialled, spoken},
     tls::Clients,
@@ -84,14 +86,6 @@ impl OciRegistry {
         }
     }
 
-    fn tokens(&self) -> MutexGuard<'_, Tokens> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn schemes(&self) -> MutexGuard<'_, HashMap<String, &'static str>> {
-        self.schemes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What may be dialled for a registry.
     fn dialling(&self, at: &Endpoint) -> Dialling {
         self.clients.dialling(dialled(&at.host), at.insecure)
@@ -108,7 +102,7 @@ impl OciRegistry {
     async fn url(&self, at: &Endpoint, rest: &str) -> Result<Url, RegistryError> {
         let scheme = self.scheme(at).await?;
         let text = format!("{scheme}://{}/v2/{}/{rest}", dialled(&at.host), at.repository);
-        Url::parse(&text).map_err(|error| RegistryError::Protocol {
+        Url::parse(&text).map_err(|error| RegistryError::Unusable {
             action: format!("pinging container registry {}", at.host),
             cause: error.to_string(),
         })
@@ -119,11 +113,11 @@ impl OciRegistry {
         if !at.insecure {
             return Ok("https");
         }
-        if let Some(scheme) = self.schemes().get(&at.host) {
+        if let Some(scheme) = self.schemes.lock().get(&at.host) {
             return Ok(scheme);
         }
         let scheme = spoken(&self.client(self.dialling(at)).await?, &at.host).await;
-        self.schemes().insert(at.host.clone(), scheme);
+        self.schemes.lock().insert(at.host.clone(), scheme);
         Ok(scheme)
     }
 
@@ -135,7 +129,7 @@ impl OciRegistry {
             let wait = match &result {
                 Ok(response) if is_passing(response.status()) => retry_after(response.headers()),
                 Err(error) if error.is_retryable() => {
-                    self.schemes().remove(&exchange.at.host);
+                    self.schemes.lock().remove(&exchange.at.host);
                     None
                 }
                 _ => return result,
@@ -162,13 +156,13 @@ impl OciRegistry {
         let credential = self.keyring.get().lookup(&at.host, &at.repository).cloned();
         let scope = format!("repository:{}:{}", at.repository, exchange.actions);
         let key = TokenKey { host: at.host.clone(), scope, credential };
-        let held = self.tokens().get(&key, Instant::now());
+        let held = self.tokens.lock().get(&key, Instant::now());
         let response = self.follow(exchange, held.as_ref()).await?;
         let is_own = same_origin(response.url(), &exchange.home);
         if response.status() != StatusCode::UNAUTHORIZED || !is_own {
             return Ok(response);
         }
-        self.tokens().forget(&key);
+        self.tokens.lock().forget(&key);
         let headers = response.headers().get_all(WWW_AUTHENTICATE);
         let Some(challenge) = challenge(headers.iter().filter_map(|value| value.to_str().ok())) else {
             return Ok(response);
@@ -178,7 +172,7 @@ impl OciRegistry {
         };
         let response = self.follow(exchange, Some(&authorization)).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
-            self.tokens().put(key, authorization, Instant::now(), life);
+            self.tokens.lock().put(key, authorization, Instant::now(), life);
         }
         Ok(response)
     }
@@ -217,7 +211,7 @@ impl OciRegistry {
             }
             url = location(&response, &exchange.action)?;
         }
-        Err(RegistryError::Protocol {
+        Err(RegistryError::Unusable {
             action: exchange.action.clone(),
             cause: format!("more than {REDIRECTS_MAX} redirects"),
         })
@@ -254,7 +248,7 @@ impl OciRegistry {
         let at = exchange.at;
         let action = format!("requesting a token for {}/{}", at.host, at.repository);
         let protocol =
-            |cause: &str| RegistryError::Protocol { action: action.clone(), cause: cause.to_owned() };
+            |cause: &str| RegistryError::Unusable { action: action.clone(), cause: cause.to_owned() };
         let mut url = Url::parse(realm).map_err(|_| protocol("the token endpoint is not a URL"))?;
         let dialling = self.dialling(at);
         check_target(&url, &dialling, Target::TokenEndpoint, &action).await?;
@@ -358,7 +352,7 @@ impl OciRegistry {
             body(response, &at.host, &exchange.action, MANIFEST_BYTES_MAX, self.timeouts.answer).await?;
         let actual = digest.recompute(&bytes);
         if actual != *digest {
-            return Err(RegistryError::Digest { action: exchange.action, expected: digest.clone(), actual });
+            return Err(digest_mismatch(exchange.action, digest, &actual));
         }
         Ok(bytes)
     }
@@ -478,7 +472,7 @@ fn authorize(request: RequestBuilder, authorization: &Authorization) -> RequestB
 /// The target of a redirect or upload, relative to the URL that named it.
 fn location(response: &Response, action: &str) -> Result<Url, RegistryError> {
     let target = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-    target.and_then(|target| response.url().join(target).ok()).ok_or_else(|| RegistryError::Protocol {
+    target.and_then(|target| response.url().join(target).ok()).ok_or_else(|| RegistryError::Unusable {
         action: action.to_owned(),
         cause: format!("status {} without a usable Location", response.status().as_u16()),
     })

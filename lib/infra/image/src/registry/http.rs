@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::{
     RegistryError,
     dial::{Dialling, Forbidden},
+    too_large,
 };
 use crate::{
     keyring::Credential,
@@ -37,7 +38,7 @@ pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> Reg
     let mut source = error.source();
     while let Some(cause) = source {
         if let Some(forbidden) = cause.downcast_ref::<Forbidden>() {
-            return refused(action, forbidden.host.clone(), forbidden.to_string());
+            return refused(action, &forbidden.host, &forbidden.to_string());
         }
         source = cause.source();
     }
@@ -67,7 +68,7 @@ async fn read_body(
     action: &str,
     limit: u64,
 ) -> Result<Bytes, RegistryError> {
-    let too_large = || RegistryError::TooLarge { action: action.to_owned(), limit };
+    let too_large = || too_large(action.to_owned(), limit);
     if response.content_length().is_some_and(|length| length > limit) {
         return Err(too_large());
     }
@@ -193,13 +194,15 @@ pub(super) async fn check_target(
     match reason {
         None => Ok(()),
         Some(reason) => {
-            Err(refused(action, format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()), reason))
+            let target = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
+            Err(refused(action, &target, &reason))
         }
     }
 }
 
-fn refused(action: &str, target: String, reason: String) -> RegistryError {
-    RegistryError::Refused { action: action.to_owned(), target, reason }
+fn refused(action: &str, target: &str, reason: &str) -> RegistryError {
+    let cause = format!("refusing to go to {target}: {reason}");
+    RegistryError::Unusable { action: action.to_owned(), cause }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use futures::{FutureExt as _, StreamExt as _, future, stream};
 use thiserror::Error;
 use tokio::io::AsyncReadExt as _;
 
-use super::{BoxFuture, Registry, RegistryError};
+use super::{BoxFuture, Registry, RegistryError, digest_mismatch, too_large};
 use crate::{
     digest::Digest,
     layers::BlobStream,
@@ -33,47 +33,12 @@ const NAME: &str = "org.opencontainers.image.ref.name";
 /// Bytes of a blob that are handed out at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Why a folder is not a layout with the wanted image.
+/// Why a folder is not a layout with the wanted image: a sentence that names the folder or file.
 #[derive(Debug, Error)]
-pub enum LayoutError {
-    /// A file of it cannot be read.
-    #[error("{}: {cause}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        #[source]
-        cause: std::io::Error,
-    },
-    /// The index is none.
-    #[error("{}: {cause}", path.display())]
-    Index {
-        /// The index.
-        path: PathBuf,
-        /// What is wrong with it.
-        #[source]
-        cause: ManifestError,
-    },
-    /// Nothing is called so.
-    #[error("{}: the layout has no image named {name:?}; its images: {present}", folder.display())]
-    NoSuchImage {
-        /// The layout.
-        folder: PathBuf,
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        present: String,
-    },
-    /// No name was given and there is not exactly one image.
-    #[error("{}: the layout has {count} images: name one of {present}", folder.display())]
-    Ambiguous {
-        /// The layout.
-        folder: PathBuf,
-        /// How many.
-        count: usize,
-        /// Their names.
-        present: String,
-    },
+#[error("{}: {problem}", path.display())]
+pub struct LayoutError {
+    path: PathBuf,
+    problem: String,
 }
 
 /// An OCI image layout.
@@ -90,44 +55,35 @@ impl LayoutRegistry {
     }
 
     /// Reads the list of a layout's images.
-    ///
-    /// # Errors
-    /// The index cannot be read or is none.
     pub fn open(folder: &Path) -> Result<Self, LayoutError> {
         let path = folder.join(INDEX);
-        let read = |cause| LayoutError::Read { path: path.clone(), cause };
+        let failed = |problem: String| LayoutError { path: path.clone(), problem };
+        let read = |cause: std::io::Error| failed(cause.to_string());
         let mut bytes = Vec::new();
         let file = std::fs::File::open(&path).map_err(read)?;
         file.take(MANIFEST_BYTES_MAX).read_to_end(&mut bytes).map_err(read)?;
-        let images = match parse(&bytes) {
-            Ok(Document::Index(index)) => index,
-            Ok(Document::Manifest { .. }) => {
-                return Err(LayoutError::Index { path, cause: ManifestError::Kind });
-            }
-            Err(cause) => return Err(LayoutError::Index { path, cause }),
+        let Document::Index(images) = parse(&bytes).map_err(|error| failed(error.to_string()))? else {
+            return Err(failed(ManifestError::kind().to_string()));
         };
         let images = images.into_iter().map(|image| (name_of(&image), image.digest)).collect();
         Ok(Self { folder: folder.to_owned(), images })
     }
 
     /// The image called `name`, or the only one there is.
-    ///
-    /// # Errors
-    /// No image is called so, or no name was given and there are several.
     pub fn image(&self, name: Option<&str>) -> Result<CanonicalReference, LayoutError> {
         let mut found = self.images.iter().filter(|(known, _)| name.is_none() || known.as_deref() == name);
-        let folder = self.folder.clone();
-        match (found.next(), found.next(), name) {
+        let problem = match (found.next(), found.next(), name) {
             (Some((_, digest)), None, _) | (Some((_, digest)), Some(_), Some(_)) => {
-                Ok(CanonicalReference::of_layout(digest.clone()))
+                return Ok(CanonicalReference::of_layout(digest.clone()));
             }
             (_, _, None) => {
-                Err(LayoutError::Ambiguous { folder, count: self.images.len(), present: self.present() })
+                format!("the layout has {} images: name one of {}", self.images.len(), self.present())
             }
             (None, _, Some(name)) => {
-                Err(LayoutError::NoSuchImage { folder, name: name.to_owned(), present: self.present() })
+                format!("the layout has no image named {name:?}; its images: {}", self.present())
             }
-        }
+        };
+        Err(LayoutError { path: self.folder.clone(), problem })
     }
 
     fn present(&self) -> String {
@@ -143,23 +99,23 @@ impl LayoutRegistry {
     async fn read(&self, digest: &Digest) -> Result<Bytes, RegistryError> {
         let action = || format!("reading manifest {digest} of {}", self.folder.display());
         let failed =
-            |cause: std::io::Error| RegistryError::Protocol { action: action(), cause: cause.to_string() };
+            |cause: std::io::Error| RegistryError::Unusable { action: action(), cause: cause.to_string() };
         let file = tokio::fs::File::open(self.path(digest)).await.map_err(failed)?;
         let mut bytes = Vec::new();
         file.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut bytes).await.map_err(failed)?;
         if bytes.len() as u64 > MANIFEST_BYTES_MAX {
-            return Err(RegistryError::TooLarge { action: action(), limit: MANIFEST_BYTES_MAX });
+            return Err(too_large(action(), MANIFEST_BYTES_MAX));
         }
         let actual = digest.recompute(&bytes);
         if actual != *digest {
-            return Err(RegistryError::Digest { action: action(), expected: digest.clone(), actual });
+            return Err(digest_mismatch(action(), digest, &actual));
         }
         Ok(bytes.into())
     }
 
     async fn stream(&self, digest: &Digest) -> Result<BlobStream, RegistryError> {
         let action = format!("reading blob {digest} of {}", self.folder.display());
-        let failed = move |cause: std::io::Error| RegistryError::Protocol {
+        let failed = move |cause: std::io::Error| RegistryError::Unusable {
             action: action.clone(),
             cause: cause.to_string(),
         };
@@ -183,7 +139,7 @@ fn name_of(image: &Descriptor) -> Option<String> {
 
 fn read_only<'a>() -> BoxFuture<'a, Result<(), RegistryError>> {
     let cause = "an image layout is only read".to_owned();
-    future::ready(Err(RegistryError::Protocol { action: "pushing".to_owned(), cause })).boxed()
+    future::ready(Err(RegistryError::Unusable { action: "pushing".to_owned(), cause })).boxed()
 }
 
 impl Registry for LayoutRegistry {
@@ -193,7 +149,7 @@ impl Registry for LayoutRegistry {
         tag: &'a str,
     ) -> BoxFuture<'a, Result<Digest, RegistryError>> {
         let found = self.image(Some(tag)).map(|image| image.digest().clone());
-        let failed = |error: LayoutError| RegistryError::Protocol {
+        let failed = |error: LayoutError| RegistryError::Unusable {
             action: format!("reading manifest {tag}"),
             cause: error.to_string(),
         };

@@ -2,13 +2,11 @@
 //!
 //! It keeps what it is given, for every host alike; repositories are told apart, and nothing is ever refused.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _, future, stream};
+use parking_lot::Mutex;
 
 use super::{BoxFuture, Registry, RegistryError};
 use crate::{digest::Digest, layers::BlobStream, registries::Endpoint};
@@ -35,13 +33,9 @@ impl MemoryRegistry {
         Self::default()
     }
 
-    fn store(&self) -> MutexGuard<'_, Store> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn find(&self, at: &Endpoint, name: &str) -> Result<Bytes, RegistryError> {
         let repository = repository(at);
-        let found = self.store().manifests.get(&(repository.clone(), name.to_owned())).cloned();
+        let found = self.store.lock().manifests.get(&(repository.clone(), name.to_owned())).cloned();
         found.ok_or_else(|| unknown(format!("reading manifest {name} in {repository}"), "manifest unknown"))
     }
 }
@@ -72,7 +66,7 @@ impl Registry for MemoryRegistry {
         at: &'a Endpoint,
         digest: &'a Digest,
     ) -> BoxFuture<'a, Result<BlobStream, RegistryError>> {
-        let found = self.store().blobs.get(&digest.to_string()).cloned();
+        let found = self.store.lock().blobs.get(&digest.to_string()).cloned();
         let blob = found.map(|bytes| {
             let starts = (0..bytes.len()).step_by(CHUNK_BYTES);
             let chunks: Vec<_> =
@@ -89,7 +83,7 @@ impl Registry for MemoryRegistry {
         digest: &'a Digest,
         bytes: Bytes,
     ) -> BoxFuture<'a, Result<(), RegistryError>> {
-        self.store().blobs.insert(digest.to_string(), bytes);
+        self.store.lock().blobs.insert(digest.to_string(), bytes);
         future::ready(Ok(())).boxed()
     }
 
@@ -100,7 +94,7 @@ impl Registry for MemoryRegistry {
         _media_type: &'a str,
         bytes: Bytes,
     ) -> BoxFuture<'a, Result<(), RegistryError>> {
-        let mut store = self.store();
+        let mut store = self.store.lock();
         store.manifests.insert((repository(at), Digest::of(&bytes).to_string()), bytes.clone());
         store.manifests.insert((repository(at), tag_or_digest.to_owned()), bytes);
         future::ready(Ok(())).boxed()

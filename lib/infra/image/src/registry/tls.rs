@@ -12,9 +12,10 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use reqwest::{Client, Identity, Url, redirect};
 use rustls::{
     ClientConfig,
@@ -87,7 +88,7 @@ impl Clients {
         };
         look(&self.system, &mut hasher);
         let generation = Some(hasher.finish());
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.made.lock();
         if made.generation != generation {
             *made = Made { generation, ..Made::default() };
         }

@@ -99,7 +99,7 @@ async fn no_request_is_sent_as_an_account_that_was_created_again() {
     let uid = Arc::new(Mutex::new("first"));
     let present = uid.clone();
     let service = tower::service_fn(move |_: Request<Body>| {
-        let body = Body::from(granted(&present.lock().unwrap()).to_string().into_bytes());
+        let body = Body::from(granted(&present.lock()).to_string().into_bytes());
         async move { Ok::<_, std::convert::Infallible>(Response::new(body)) }
     });
     let accounts = Accounts::of(Client::new(service, "default"), anonymous);
@@ -109,7 +109,7 @@ async fn no_request_is_sent_as_an_account_that_was_created_again() {
     let maps: Api<ConfigMap> = Api::namespaced(bound, "n");
     maps.get("a").await.unwrap();
 
-    *uid.lock().unwrap() = "second";
+    *uid.lock() = "second";
     accounts.forget_others(&account, "first");
     maps.get("a").await.unwrap();
     accounts.forget_others(&account, "second");

@@ -7,8 +7,8 @@ use std::{
 };
 
 use http::{Request, Response};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{Client, client::Body};
-use olm_api::v1::ClusterExtension;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
@@ -27,7 +27,7 @@ impl Interest for Change {}
 
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// An API server that holds these extensions, and whose watches tell nothing.
+/// An API server that holds these namespaces, and whose watches tell nothing.
 fn holding(names: &'static [&'static str]) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| async move {
         if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
@@ -37,14 +37,13 @@ fn holding(names: &'static [&'static str]) -> Client {
             .iter()
             .map(|name| {
                 json!({
-                    "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
+                    "apiVersion": "v1", "kind": "Namespace",
                     "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
-                    "spec": {"namespace": "n", "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}}},
                 })
             })
             .collect();
         let list = json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtensionList",
+            "apiVersion": "v1", "kind": "NamespaceList",
             "metadata": {"resourceVersion": "1"}, "items": items,
         });
         Ok::<_, std::convert::Infallible>(Response::new(Body::from(list.to_string().into_bytes())))
@@ -62,7 +61,7 @@ fn settings(concurrency: u16, first: Duration) -> Settings {
 }
 
 /// Reports no panic.
-async fn silent(_: Arc<ClusterExtension>) {}
+async fn silent(_: Arc<Namespace>) {}
 
 /// Counts what was reconciled, by name.
 #[derive(Default)]
@@ -99,13 +98,13 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
     let mut registry = Registry::default();
     let metrics = Metrics::register(&mut registry);
     let seen = Arc::new(Seen::default());
-    let source = Source::<ClusterExtension>::all(holding(&["a", "bad", "z"]), &Chance::seeded(1));
+    let source = Source::<Namespace>::all(holding(&["a", "bad", "z"]), &Chance::seeded(1));
     let counting = seen.clone();
-    let reconcile = move |extension: Arc<ClusterExtension>| {
+    let reconcile = move |namespace: Arc<Namespace>| {
         let seen = counting.clone();
         async move {
-            let count = seen.count(&extension.name_any());
-            assert!(extension.name_any() != "bad" || count > 2, "made to panic");
+            let count = seen.count(&namespace.name_any());
+            assert!(namespace.name_any() != "bad" || count > 2, "made to panic");
             (Next::Await, BTreeSet::new())
         }
     };
@@ -113,9 +112,9 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
     let reported = Arc::new(Seen::default());
     let reporting = reported.clone();
     // Even a report may panic.
-    let report = move |extension: Arc<ClusterExtension>| {
+    let report = move |namespace: Arc<Namespace>| {
         let reported = reporting.clone();
-        async move { assert!(reported.count(&extension.name_any()) > 1, "made to panic") }
+        async move { assert!(reported.count(&namespace.name_any()) > 1, "made to panic") }
     };
     let interests = Interests::<Change>::default();
     let running = run(
@@ -152,12 +151,11 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
 #[tokio::test]
 async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
     let metrics = Metrics::register(&mut Registry::default());
-    let source =
-        Source::<ClusterExtension>::all(holding(&["a", "b", "c", "d", "e", "f"]), &Chance::seeded(1));
+    let source = Source::<Namespace>::all(holding(&["a", "b", "c", "d", "e", "f"]), &Chance::seeded(1));
     let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (gate, begun) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let of_reconcile = (under_way, most.clone(), gate.clone(), begun.clone());
-    let reconcile = move |_: Arc<ClusterExtension>| {
+    let reconcile = move |_: Arc<Namespace>| {
         let (under_way, most, gate, begun) = of_reconcile.clone();
         async move {
             most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -199,14 +197,14 @@ async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
 async fn an_object_that_fails_holds_nobody_else_up() {
     let metrics = Metrics::register(&mut Registry::default());
     let seen = Arc::new(Seen::default());
-    let source = Source::<ClusterExtension>::all(holding(&["bad", "good"]), &Chance::seeded(1));
+    let source = Source::<Namespace>::all(holding(&["bad", "good"]), &Chance::seeded(1));
     let counting = seen.clone();
-    let reconcile = move |extension: Arc<ClusterExtension>| {
+    let reconcile = move |namespace: Arc<Namespace>| {
         let seen = counting.clone();
         async move {
-            seen.count(&extension.name_any());
-            let bad = extension.name_any() == "bad";
-            let interests = [Change::Of(extension.name_any())].into();
+            seen.count(&namespace.name_any());
+            let bad = namespace.name_any() == "bad";
+            let interests = [Change::Of(namespace.name_any())].into();
             (if bad { Next::Retry("it fails".into()) } else { Next::Await }, interests)
         }
     };
@@ -238,13 +236,13 @@ async fn an_object_that_fails_holds_nobody_else_up() {
 async fn who_is_interested_is_reconciled_again_and_nobody_else() {
     let metrics = Metrics::register(&mut Registry::default());
     let seen = Arc::new(Seen::default());
-    let source = Source::<ClusterExtension>::all(holding(&["a", "b", "slow"]), &Chance::seeded(1));
+    let source = Source::<Namespace>::all(holding(&["a", "b", "slow"]), &Chance::seeded(1));
     let interests = Interests::<Change>::default();
     let (counting, firing) = (seen.clone(), interests.clone());
-    let reconcile = move |extension: Arc<ClusterExtension>| {
+    let reconcile = move |namespace: Arc<Namespace>| {
         let (seen, interests) = (counting.clone(), firing.clone());
         async move {
-            let name = extension.name_any();
+            let name = namespace.name_any();
             let count = seen.count(&name);
             if name == "slow" && count == 1 {
                 // It changes while this reconcile goes on, which ends long after the others were woken.
@@ -282,13 +280,13 @@ async fn nothing_is_reconciled_before_everything_is_known() {
     let metrics = Metrics::register(&mut Registry::default());
     let seen = Arc::new(Seen::default());
     let (open, opened) = tokio::sync::oneshot::channel::<()>();
-    let source = Source::<ClusterExtension>::all(holding(&["a", "b"]), &Chance::seeded(1));
+    let source = Source::<Namespace>::all(holding(&["a", "b"]), &Chance::seeded(1));
     let source = source.gated(async move { opened.await.unwrap() });
     let (counting, listed) = (seen.clone(), source.listed());
-    let reconcile = move |extension: Arc<ClusterExtension>| {
+    let reconcile = move |namespace: Arc<Namespace>| {
         let seen = counting.clone();
         async move {
-            seen.count(&extension.name_any());
+            seen.count(&namespace.name_any());
             (Next::Await, BTreeSet::new())
         }
     };
@@ -318,14 +316,14 @@ async fn nothing_is_reconciled_before_everything_is_known() {
 #[tokio::test(start_paused = true)]
 async fn a_reconcile_that_does_not_end_is_aborted_soon_after_the_stop() {
     let metrics = Metrics::register(&mut Registry::default());
-    let source = Source::<ClusterExtension>::all(holding(&["quick", "stuck"]), &Chance::seeded(1));
+    let source = Source::<Namespace>::all(holding(&["quick", "stuck"]), &Chance::seeded(1));
     let (begun, ended) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let of_reconcile = (begun.clone(), ended.clone());
-    let reconcile = move |extension: Arc<ClusterExtension>| {
+    let reconcile = move |namespace: Arc<Namespace>| {
         let (begun, ended) = of_reconcile.clone();
         async move {
             begun.add_permits(1);
-            let takes = if extension.name_any() == "quick" { 2 } else { 2000 };
+            let takes = if namespace.name_any() == "quick" { 2 } else { 2000 };
             tokio::time::sleep(Duration::from_secs(takes)).await;
             ended.fetch_add(1, Ordering::SeqCst);
             (Next::Await, BTreeSet::new())

@@ -3,11 +3,7 @@
 //!
 //! Answers of the API server are kept for a short time, so that scrapers do not cost two requests each.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -21,6 +17,7 @@ use k8s_openapi::api::{
     authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
 };
 use kube::{Api, Client, api::PostParams};
+use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
@@ -108,12 +105,12 @@ impl Gatekeeper {
     }
 
     fn recall(&self, key: &[u8; 32], now: Instant) -> Option<Verdict> {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered = self.remembered.lock();
         remembered.get(key).filter(|(until, _)| *until > now).map(|(_, verdict)| *verdict)
     }
 
     fn remember(&self, key: [u8; 32], now: Instant, until: Instant, verdict: Verdict) {
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.remembered.lock();
         if remembered.len() >= REMEMBERED_MAX {
             remembered.retain(|_, (until, _)| *until > now);
         }
@@ -180,7 +177,7 @@ mod tests {
                     );
                     json!({"allowed": review["spec"]["user"] == "scraper"})
                 };
-                asked.lock().unwrap().push(path);
+                asked.lock().push(path);
                 let body = kube::client::Body::from(serde_json::to_vec(&review).unwrap());
                 Ok::<_, std::convert::Infallible>(http::Response::new(body))
             }
@@ -207,7 +204,7 @@ mod tests {
         let router = metrics_router(Arc::new(registry), server(Arc::clone(&asked)));
         assert_eq!(get(&router, None).await.0, StatusCode::UNAUTHORIZED);
         assert_eq!(get(&router, Some("Basic scraper")).await.0, StatusCode::UNAUTHORIZED);
-        assert!(asked.lock().unwrap().is_empty(), "nobody is asked about nothing");
+        assert!(asked.lock().is_empty(), "nobody is asked about nothing");
         assert_eq!(get(&router, Some("Bearer stranger")).await.0, StatusCode::UNAUTHORIZED);
         let (status, text) = get(&router, Some("Bearer tenant")).await;
         assert_eq!(status, StatusCode::FORBIDDEN);
@@ -215,11 +212,11 @@ mod tests {
         let (status, text) = get(&router, Some("bearer scraper")).await;
         assert_eq!(status, StatusCode::OK);
         assert!(text.contains("\nleader_election_master_status 0\n"), "{text}");
-        let before = asked.lock().unwrap().len();
+        let before = asked.lock().len();
         get(&router, Some("Bearer scraper")).await;
-        assert_eq!(asked.lock().unwrap().len(), before, "remembered");
+        assert_eq!(asked.lock().len(), before, "remembered");
         tokio::time::advance(ALLOWED_FOR + Duration::from_secs(1)).await;
         get(&router, Some("Bearer scraper")).await;
-        assert_eq!(asked.lock().unwrap().len(), before + 2, "for a short time only");
+        assert_eq!(asked.lock().len(), before + 2, "for a short time only");
     }
 }

@@ -8,12 +8,13 @@ use std::{
     net::IpAddr,
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{sync::Notify, time::timeout};
 
 /// The part of the places that is left to addresses with few.
@@ -49,14 +50,10 @@ impl Places {
         Arc::new(Self { total, taken, freed, waiting, waiting_max })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A place for a client, if there is one for it now.
     pub(super) fn try_take(self: &Arc<Self>, client: IpAddr) -> Option<Place> {
         let client = client.to_canonical();
-        let mut taken = self.taken();
+        let mut taken = self.taken.lock();
         let own = taken.by_client.get(&client).copied().unwrap_or(0);
         let has_few = own < (self.total / FEW).max(1);
         let reserved = if has_few { 0 } else { self.total / RESERVED };
@@ -97,7 +94,7 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.places.taken.lock();
         taken.all = taken.all.saturating_sub(1);
         if let Some(own) = taken.by_client.get_mut(&self.client) {
             *own = own.saturating_sub(1);
@@ -154,7 +151,7 @@ mod tests {
         drop(others);
         assert!(places.try_take(client(1)).is_none() && places.try_take(client(99)).is_some());
         drop(greedy);
-        assert!(places.taken().by_client.is_empty(), "nothing is remembered of those who have gone");
+        assert!(places.taken.lock().by_client.is_empty(), "nothing is remembered of those who have gone");
     }
 
     #[tokio::test(start_paused = true)]

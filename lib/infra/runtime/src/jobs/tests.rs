@@ -133,11 +133,11 @@ async fn a_thread_of_a_job_sees_that_it_was_cancelled() {
     let (seen, cancelled) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(None)));
     let (count, token) = (seen.clone(), cancelled.clone());
     jobs.request("a", "pull", move |context: JobContext<u32>| {
-        *token.lock().unwrap() = Some(context.cancelled);
+        *token.lock() = Some(context.cancelled);
         count.fetch_add(1, Ordering::SeqCst);
         std::future::pending()
     });
-    let token = cancelled.lock().unwrap().take().unwrap();
+    let token = cancelled.lock().take().unwrap();
     assert!(!token.is_cancelled());
     jobs.release("a");
     // At once, and not when the task is polled next.

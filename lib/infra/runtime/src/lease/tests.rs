@@ -87,7 +87,7 @@ fn candidate() -> (Elector, Arc<Mutex<Stored>>) {
             }
             let (parts, body) = request.into_parts();
             let body = body.collect_bytes().await?;
-            let (code, answer) = served.lock().unwrap().answer(&parts.method, &body);
+            let (code, answer) = served.lock().answer(&parts.method, &body);
             let answer = Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()));
             answer.map_err(tower::BoxError::from)
         }
@@ -105,10 +105,10 @@ async fn work_that_ends_by_itself_gives_the_lease_back() {
     let (elector, stored) = candidate();
     let during = stored.clone();
     let led = elector.lead(CancellationToken::new(), |_| async move {
-        assert_eq!(during.lock().unwrap().holder(), "me");
+        assert_eq!(during.lock().holder(), "me");
     });
     assert_eq!(led.await, Ok(()));
-    assert_eq!(stored.lock().unwrap().holder(), "");
+    assert_eq!(stored.lock().holder(), "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,14 +123,14 @@ async fn a_stop_releases_the_lease_within_five_seconds_whatever_the_work_does() 
         ask.cancel();
         stop.cancelled().await;
         *noting = Some(Instant::now());
-        let before = during.lock().unwrap().writes;
+        let before = during.lock().writes;
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let renewed = during.lock().unwrap().writes - before;
+        let renewed = during.lock().writes - before;
         assert!(renewed >= 2, "renewed {renewed} times while the work went on");
         std::future::pending::<()>().await;
     });
     assert_eq!(led.await, Ok(()));
-    assert_eq!(stored.lock().unwrap().holder(), "");
+    assert_eq!(stored.lock().holder(), "");
     let took = stopped.unwrap().elapsed();
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
@@ -141,11 +141,11 @@ async fn a_release_is_tried_again_and_given_up_in_the_end() {
         let (elector, stored) = candidate();
         let during = stored.clone();
         let led = elector.lead(CancellationToken::new(), |_| async move {
-            during.lock().unwrap().refusals = refusals;
+            during.lock().refusals = refusals;
         });
         let began = Instant::now();
         assert_eq!(led.await, Ok(()));
-        assert_eq!(stored.lock().unwrap().holder(), holder);
+        assert_eq!(stored.lock().holder(), holder);
         assert!(began.elapsed() <= RELEASE, "{:?}", began.elapsed());
     }
 }
@@ -156,15 +156,15 @@ async fn a_lost_lease_ends_the_work_at_once_and_is_left_to_its_holder() {
     let (thief, done) = (stored.clone(), Arc::new(Mutex::new(false)));
     let noting = done.clone();
     let led = elector.lead(CancellationToken::new(), |_| async move {
-        if let Some(lease) = thief.lock().unwrap().lease.as_mut() {
+        if let Some(lease) = thief.lock().lease.as_mut() {
             lease["spec"]["holderIdentity"] = "thief".into();
         }
         tokio::time::sleep(Duration::from_secs(20)).await;
-        *noting.lock().unwrap() = true;
+        *noting.lock() = true;
     });
     assert_eq!(led.await, Err(LeaseLost { lease: "lease".to_owned() }));
-    assert_eq!(stored.lock().unwrap().holder(), "thief");
-    assert!(!*done.lock().unwrap());
+    assert_eq!(stored.lock().holder(), "thief");
+    assert!(!*done.lock());
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,7 +174,7 @@ async fn a_lease_that_cannot_be_renewed_is_lost_before_another_one_may_take_it()
     let mut since = None;
     let noting = &mut since;
     let led = elector.lead(CancellationToken::new(), |_| async move {
-        during.lock().unwrap().refusals = usize::MAX;
+        during.lock().refusals = usize::MAX;
         *noting = Some(Instant::now());
         std::future::pending::<()>().await;
     });

@@ -1,11 +1,8 @@
 //! The metrics of work queues under the names of client-go, which dashboards know.
 
-use std::{
-    collections::BTreeMap,
-    fmt::Error,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, fmt::Error, sync::Arc};
 
+use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
@@ -60,9 +57,9 @@ struct Unfinished(Arc<Mutex<BTreeMap<&'static str, Running>>>);
 
 impl Collector for Unfinished {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
-        let queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let queues = self.0.lock();
         let seconds = |running: &Running| {
-            let running = running.lock().unwrap_or_else(PoisonError::into_inner);
+            let running = running.lock();
             running.values().map(|since| since.elapsed().as_secs_f64()).collect::<Vec<_>>()
         };
         let mut gauge = |name: &str, help: &str, of: fn(&[f64]) -> f64| {
@@ -119,7 +116,7 @@ impl QueueFamilies {
     /// The metrics of a controller's queue. They are exported from now on: an idle queue is no missing one.
     pub(crate) fn queue(&self, controller: &'static str) -> QueueMetrics {
         let labels = QueueLabels { controller, name: controller };
-        let mut unfinished = self.unfinished.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unfinished = self.unfinished.0.lock();
         QueueMetrics {
             adds: self.adds.get_or_create(&labels).clone(),
             depth: self.depth.get_or_create(&labels).clone(),

@@ -11,24 +11,13 @@ use rustls::{
 };
 use thiserror::Error;
 
-/// Why a profile was refused. The texts are upstream's where it has one.
+/// Why a profile was refused: a sentence, upstream's where it has one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum TlsProfileError {
-    /// No profile of that name.
-    #[error("unknown TLS profile: {0:?}")]
-    Profile(String),
-    /// No version of that name.
-    #[error("unknown TLS version: {0:?}")]
-    Version(String),
-    /// No cipher suite of that name.
-    #[error("unknown cipher {0:?}")]
-    Cipher(String),
-    /// No curve of that name.
-    #[error("unknown curve {0:?}")]
-    Curve(String),
-    /// What was asked for exists, but not here.
-    #[error("none of the given {0} is supported")]
-    Nothing(&'static str),
+#[error("{0}")]
+pub struct TlsProfileError(String);
+
+fn refused<T>(why: String) -> Result<T, TlsProfileError> {
+    Err(TlsProfileError(why))
 }
 
 /// Versions, cipher suites and key exchange groups of a server.
@@ -73,9 +62,6 @@ impl Default for TlsProfile {
 impl TlsProfile {
     /// Reads the flags `--tls-profile`, `--tls-custom-version`, `--tls-custom-ciphers` and
     /// `--tls-custom-curves`; the last three count for the profile `custom` only, empty lists mean all.
-    ///
-    /// # Errors
-    /// A name is unknown, or nothing is left of a list.
     pub fn from_flags(
         profile: &str,
         version: &str,
@@ -92,7 +78,7 @@ impl TlsProfile {
             }
             "modern" => Ok(Self { tls12: false, ..Self::default() }),
             "custom" => Self::custom(version, ciphers, curves),
-            _ => Err(TlsProfileError::Profile(profile.to_owned())),
+            _ => refused(format!("unknown TLS profile: {profile:?}")),
         }
     }
 
@@ -100,7 +86,7 @@ impl TlsProfile {
         let tls12 = match version {
             "TLSv1.0" | "TLSv1.1" | "TLSv1.2" => true,
             "TLSv1.3" => false,
-            _ => return Err(TlsProfileError::Version(version.to_owned())),
+            _ => return refused(format!("unknown TLS version: {version:?}")),
         };
         let suites: Vec<String> = aws_lc_rs::ALL_CIPHER_SUITES.iter().map(|suite| go_name(*suite)).collect();
         let mut kept = Vec::new();
@@ -115,12 +101,12 @@ impl TlsProfile {
             if suites.contains(&name) {
                 kept.push(name);
             } else if !FOREIGN_CIPHERS.contains(&name.as_str()) {
-                return Err(TlsProfileError::Cipher(cipher.clone()));
+                return refused(format!("unknown cipher {cipher:?}"));
             }
         }
         let only_tls13 = kept.iter().all(|name| !name.contains("_WITH_"));
         if !ciphers.is_empty() && (kept.is_empty() || (tls12 && only_tls13 && ciphers.len() != kept.len())) {
-            return Err(TlsProfileError::Nothing("ciphers"));
+            return refused("none of the given ciphers is supported".to_owned());
         }
         let ciphers = (!kept.is_empty()).then_some(kept);
         Ok(Self { tls12, ciphers, groups: groups(curves)? })
@@ -170,8 +156,11 @@ fn groups(curves: &[String]) -> Result<Vec<&'static dyn SupportedKxGroup>, TlsPr
             "secp521r1" | "SecP384r1MLKEM1024" => {
                 tracing::warn!(curve, "curve is not supported and left out");
             }
-            _ => return Err(TlsProfileError::Curve(curve.clone())),
+            _ => return refused(format!("unknown curve {curve:?}")),
         }
     }
-    if groups.is_empty() { Err(TlsProfileError::Nothing("curves")) } else { Ok(groups) }
+    if groups.is_empty() {
+        return refused("none of the given curves is supported".to_owned());
+    }
+    Ok(groups)
 }

@@ -18,11 +18,10 @@ use kube::{
 };
 use olm_certs::{AUTHORITIES_KEY, Content, Step, Wanted, certified_key, new_secret};
 use serde_json::json;
-use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use super::{ServingCert, TlsError, common_name, self_signed};
-use crate::{bounded, chance::Chance};
+use crate::{api_text, bounded, chance::Chance};
 
 /// Between two looks at the Secret; changes of it are seen at once.
 const LOOK_INTERVAL: Duration = Duration::from_hours(1);
@@ -38,39 +37,6 @@ const ATTEMPTS: usize = 4;
 const LIFE: Duration = Duration::from_hours(90 * 24);
 /// How long a new authority is published before its certificate is served. Clients may read the bundle now and then only.
 const PUBLISHED: Duration = Duration::from_hours(24);
-
-/// Why the certificate could not be kept. Key material is never part of the text.
-#[derive(Debug, Error)]
-pub enum ServingSecretError {
-    /// The API server refused, or did not answer.
-    #[error("{action} {kind} {namespace}/{name}: {source}")]
-    Api {
-        /// What was tried.
-        action: &'static str,
-        /// `Secret` or `ConfigMap`.
-        kind: &'static str,
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// The answer.
-        source: Box<kube::Error>,
-    },
-    /// A certificate could not be made or used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// Others wrote the Secret again and again.
-    #[error("Secret {namespace}/{name} changes too often")]
-    Contended {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-    /// The API server is slow.
-    #[error("no answer from the API server within {} s", OPEN_TIMEOUT.as_secs())]
-    Slow,
-}
 
 /// Keeps a serving certificate in a Secret.
 pub struct ServingSecret {
@@ -110,7 +76,8 @@ impl ServingSecret {
             chance: chance.clone(),
         };
         let looked = tokio::time::timeout(OPEN_TIMEOUT, this.look()).await;
-        if let Err(error) = looked.unwrap_or(Err(ServingSecretError::Slow)) {
+        let slow = || TlsError(format!("no answer from the API server within {} s", OPEN_TIMEOUT.as_secs()));
+        if let Err(error) = looked.unwrap_or_else(|_| Err(slow())) {
             tracing::warn!(%error, "serving with a certificate of this process only until it can be kept");
         }
         Ok(this)
@@ -142,18 +109,18 @@ impl ServingSecret {
     }
 
     /// Looks at the Secret once, does what is due, and serves what it holds then.
-    async fn look(&mut self) -> Result<(), ServingSecretError> {
+    async fn look(&mut self) -> Result<(), TlsError> {
         for _ in 0..ATTEMPTS {
             let secret = bounded(self.secrets.get_opt(&self.name))
                 .await
-                .map_err(|source| self.api("reading", "Secret", source))?;
+                .map_err(|error| self.failed("reading Secret", &error))?;
             let content = secret.as_ref().map(Content::of).unwrap_or_default();
             let (wanted, now) = (self.wanted(), Timestamp::now());
             let content = match content.step(&wanted, now) {
                 Step::Rest(_) => content,
                 due => {
                     tracing::info!(secret = self.name, ?due, "serving certificate");
-                    let changed = content.after(due, &wanted, now).map_err(TlsError::from)?;
+                    let changed = content.after(due, &wanted, now)?;
                     match self.write(secret, changed.clone()).await {
                         Ok(()) => changed,
                         Err(kube::Error::Api(status))
@@ -161,7 +128,7 @@ impl ServingSecret {
                         {
                             continue;
                         }
-                        Err(source) => return Err(self.api("writing", "Secret", source)),
+                        Err(error) => return Err(self.failed("writing Secret", &error)),
                     }
                 }
             };
@@ -170,7 +137,7 @@ impl ServingSecret {
             self.show(&content)?;
             return published;
         }
-        Err(ServingSecretError::Contended { namespace: self.namespace.clone(), name: self.name.clone() })
+        Err(TlsError(format!("Secret {}/{} changes too often", self.namespace, self.name)))
     }
 
     fn wanted(&self) -> Wanted<'_> {
@@ -193,10 +160,10 @@ impl ServingSecret {
     }
 
     /// Writes the authorities into the ConfigMap, if it has others.
-    async fn publish(&self, authorities: &str) -> Result<(), ServingSecretError> {
+    async fn publish(&self, authorities: &str) -> Result<(), TlsError> {
         let data = json!({ AUTHORITIES_KEY: authorities });
-        let failed = |action, source| self.api(action, "ConfigMap", source);
-        let found = bounded(self.maps.get_opt(&self.name)).await.map_err(|e| failed("reading", e))?;
+        let found =
+            bounded(self.maps.get_opt(&self.name)).await.map_err(|e| self.failed("reading ConfigMap", &e))?;
         let written = match found {
             Some(map) if json!(map.data) == data => return Ok(()),
             Some(_) => {
@@ -215,7 +182,7 @@ impl ServingSecret {
         match written {
             // Another replica was faster, with the same content.
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-            Err(source) => Err(failed("writing", source)),
+            Err(error) => Err(self.failed("writing ConfigMap", &error)),
             Ok(_) => Ok(()),
         }
     }
@@ -232,8 +199,7 @@ impl ServingSecret {
         Ok(())
     }
 
-    fn api(&self, action: &'static str, kind: &'static str, source: kube::Error) -> ServingSecretError {
-        let (namespace, name) = (self.namespace.clone(), self.name.clone());
-        ServingSecretError::Api { action, kind, namespace, name, source: Box::new(source) }
+    fn failed(&self, action: &str, error: &kube::Error) -> TlsError {
+        TlsError(format!("{action} {}/{}: {}", self.namespace, self.name, api_text(error)))
     }
 }

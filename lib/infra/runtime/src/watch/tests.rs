@@ -2,6 +2,8 @@ use tokio::sync::mpsc;
 
 use super::*;
 
+const OWNER: &str = "example.com/owner";
+
 fn entry(version: &str, owner: &str) -> Entry {
     let owner = OwnerChanged::Named { kind: "ClusterObjectSet".into(), name: owner.into() };
     Entry { uid: "u".into(), resource_version: version.into(), owner: Some(owner) }
@@ -16,7 +18,7 @@ fn whoever_loses_an_object_is_woken_with_the_new_owner() {
     let known = Mutex::new(Known::default());
     let name = |owner: OwnerChanged| match owner {
         OwnerChanged::Named { name, .. } => name,
-        OwnerChanged::Kept { uid } => panic!("kept for {uid}"),
+        OwnerChanged::Uid { uid } => panic!("kept for {uid}"),
     };
     let names = |owners: Vec<OwnerChanged>| owners.into_iter().map(name).collect::<Vec<_>>();
     assert_eq!(names(note(&known, place("a"), Some(entry("1", "x-1")))), ["x-1"]);
@@ -39,11 +41,11 @@ fn a_new_list_wakes_the_owners_of_what_differs() {
 }
 
 #[test]
-fn what_is_kept_names_its_owner_by_annotation() {
+fn an_object_without_a_reference_names_its_owner_by_annotation() {
     let mut object: Metadata =
         serde_json::from_value(serde_json::json!({"metadata": {"name": "o"}})).unwrap();
-    object.metadata.annotations = Some([(OWNER_UID_ANNOTATION.to_owned(), "u".to_owned())].into());
-    assert_eq!(record(&object).1.owner, Some(OwnerChanged::Kept { uid: "u".into() }));
+    object.metadata.annotations = Some([(OWNER.to_owned(), "u".to_owned())].into());
+    assert_eq!(record(&object, OWNER).1.owner, Some(OwnerChanged::Uid { uid: "u".into() }));
     let reference = k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference {
         kind: "ReplicaSet".into(),
         name: "r".into(),
@@ -52,7 +54,7 @@ fn what_is_kept_names_its_owner_by_annotation() {
     };
     object.metadata.owner_references = Some(vec![reference]);
     let named = OwnerChanged::Named { kind: "ReplicaSet".into(), name: "r".into() };
-    assert_eq!(record(&object).1.owner, Some(named), "a controller reference counts first");
+    assert_eq!(record(&object, OWNER).1.owner, Some(named), "a controller reference counts first");
 }
 
 /// An API server without objects that counts how often each kind is listed.
@@ -63,7 +65,7 @@ fn counting(lists: Arc<Mutex<BTreeMap<String, usize>>>) -> Client {
             if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
                 std::future::pending::<()>().await;
             }
-            *lists.lock().unwrap().entry(request.uri().path().to_owned()).or_default() += 1;
+            *lists.lock().entry(request.uri().path().to_owned()).or_default() += 1;
             let list = serde_json::json!({
                 "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
                 "metadata": {"resourceVersion": "1"}, "items": [],
@@ -83,9 +85,9 @@ async fn a_watch_that_is_refused_is_told_to_who_needs_the_kind_and_so_is_its_end
     let (sender, mut woken) = mpsc::unbounded_channel();
     let changed: Changed = Arc::new(move |owner| drop(sender.send(owner)));
     let stream = futures::stream::unfold(stream, |mut stream| async { Some((stream.recv().await?, stream)) });
-    let following = tokio::spawn(follow(stream, known.clone(), changed, "Beacon".to_owned()));
-    let both = ["uid-1", "uid-2"].map(|uid| OwnerChanged::Kept { uid: uid.to_owned() });
-    let failing = || known.lock().unwrap().failing.clone();
+    let following = tokio::spawn(follow(stream, known.clone(), changed, ("Beacon".to_owned(), OWNER)));
+    let both = ["uid-1", "uid-2"].map(|uid| OwnerChanged::Uid { uid: uid.to_owned() });
+    let failing = || known.lock().failing.clone();
     let refuse = || {
         let status = kube::core::Status::failure("no beacons for you", "Forbidden").with_code(403);
         events.send(Err(watcher::Error::WatchStartFailed(kube::Error::Api(status.boxed())))).unwrap();
@@ -115,7 +117,7 @@ fn kind(name: &str) -> Kind {
 #[tokio::test]
 async fn a_kind_is_watched_once_and_only_while_somebody_needs_it() {
     let lists = Arc::new(Mutex::new(BTreeMap::new()));
-    let watches = WatchManager::new(counting(lists.clone()), "a=b", Arc::new(drop), Chance::seeded(1));
+    let watches = WatchManager::new(counting(lists.clone()), "a=b", OWNER, Arc::new(drop), Chance::seeded(1));
     let (maps, secrets) = (kind("ConfigMap"), kind("Secret"));
     let all = |kind: &Kind| Watched::Kind(kind.clone());
     let absent = async |kind: &Kind| {
@@ -139,16 +141,16 @@ async fn a_kind_is_watched_once_and_only_while_somebody_needs_it() {
     assert_eq!(watches.count(), 0);
     watches.hold("three", &[all(&maps)]);
     absent(&maps).await;
-    let lists = lists.lock().unwrap().clone();
+    let lists = lists.lock().clone();
     assert_eq!(lists.get("/api/v1/configmaps"), Some(&2), "once for both, and once again");
     assert_eq!(lists.get("/api/v1/secrets"), Some(&1));
 }
 
 #[tokio::test]
 async fn one_object_is_watched_with_the_permissions_of_its_account() {
-    let lists = |client: &Arc<Mutex<BTreeMap<String, usize>>>| client.lock().unwrap().clone();
+    let lists = |client: &Arc<Mutex<BTreeMap<String, usize>>>| client.lock().clone();
     let [own, of_account] = [(); 2].map(|()| Arc::new(Mutex::new(BTreeMap::new())));
-    let watches = WatchManager::new(counting(own.clone()), "a=b", Arc::new(drop), Chance::seeded(1));
+    let watches = WatchManager::new(counting(own.clone()), "a=b", OWNER, Arc::new(drop), Chance::seeded(1));
     let secret = kind("Secret");
     let object = |name: &str, account: &str| Watched::Object {
         kind: secret.clone(),

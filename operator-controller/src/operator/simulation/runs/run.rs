@@ -212,6 +212,14 @@ impl Run {
         }
     }
 
+    /// Whether a deletion policy is asked for that is not reported as in force.
+    fn lacks_policy(&self) -> bool {
+        self.server.get("clusterextensions", "", "ext").is_some_and(|extension| {
+            !extension["metadata"]["annotations"][DELETION_POLICY_ANNOTATION].is_null()
+                && condition(&extension, "DeletionPolicy") != Some("True")
+        })
+    }
+
     fn has_crd(&self) -> bool {
         self.server.get("customresourcedefinitions", "", "beacons.lighthouse.example.com").is_some()
     }
@@ -263,13 +271,7 @@ impl Run {
         self.occupy(false);
         self.publish(2);
         self.pass(SETTLES).await;
-        for change in [
-            Change::Create,
-            Change::Pause(false),
-            Change::RollBack(false),
-            Change::Pin(None),
-            Change::Retain(None),
-        ] {
+        for change in [Change::Create, Change::Pause(false), Change::RollBack(false), Change::Pin(None)] {
             self.apply(change);
         }
         let time = Duration::from_millis(self.random.u64(1..LAST_FAULTS_MILLISECONDS_MAX));
@@ -280,6 +282,11 @@ impl Run {
             self.pass(SETTLES).await;
             self.apply(Change::Create);
         }
+        self.pass(SETTLES).await;
+        if self.lacks_policy() {
+            return Err("the deletion policy that is asked for is not in force".to_owned());
+        }
+        self.apply(Change::Retain(None));
         self.pass(SETTLES).await;
         let before = self.server.properties().writes;
         self.pass(QUIET).await;

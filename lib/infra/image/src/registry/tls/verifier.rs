@@ -41,9 +41,6 @@ pub(super) struct Verifier {
 
 impl Verifier {
     /// Trusts the system's certificates, those that cannot be read left out, and all of `own`.
-    ///
-    /// # Errors
-    /// One of `own` is not a certificate, or there is none at all.
     pub(super) fn new(
         own: Vec<CertificateDer<'static>>,
         system: Vec<CertificateDer<'static>>,

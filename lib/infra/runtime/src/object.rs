@@ -1,0 +1,178 @@
+//! Writes of a controller to the objects that it reconciles: status, finalizers and what is recorded beside them.
+
+mod error_text;
+mod own_writes;
+
+use std::{fmt::Debug, sync::Arc, time::Duration};
+
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ObjectMeta, Patch},
+    core::object::HasStatus,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+
+pub use error_text::{api_text, is_namespace_missing, is_namespace_terminating};
+pub use own_writes::OwnWrites;
+pub(crate) use own_writes::version;
+
+use crate::{
+    client::{bounded, patch_as, post_as},
+    clock::Clock,
+};
+
+/// Attempts to change finalizers of an object that others write all the time; after them, its next event has to do.
+const ATTEMPTS: usize = 3;
+
+/// Writes the objects of one cluster-scoped kind, and knows its own writes.
+pub struct ObjectWriter<K> {
+    api: Api<K>,
+    field_manager: &'static str,
+    clock: Arc<dyn Clock>,
+    own: OwnWrites,
+}
+
+impl<K> ObjectWriter<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    /// Writes in the name of a field manager.
+    pub fn new(client: Client, field_manager: &'static str, clock: Arc<dyn Clock>) -> Self {
+        Self { api: Api::all(client), field_manager, clock, own: OwnWrites::default() }
+    }
+
+    /// How long to wait for the watch when it shows the object as it was before the last write.
+    pub fn behind(&self, object: &K) -> Option<Duration> {
+        self.own.behind(object, self.clock.now())
+    }
+
+    /// Keeps the version of an object that was written in another way.
+    pub fn wrote(&self, object: &impl Resource) {
+        self.own.wrote(object, self.clock.now());
+    }
+
+    /// Forgets the writes of an object (UID) that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.own.forget(uid);
+    }
+
+    /// Replaces the status if it is another one. Returns the object after the write; none when nothing was written, as
+    /// the status is that one already or the object is gone.
+    pub async fn set_status(&self, object: &K, status: K::Status) -> Result<Option<K>, String>
+    where
+        K: HasStatus,
+        K::Status: Clone + Default + PartialEq,
+    {
+        if object.status().cloned().unwrap_or_default() == status {
+            return Ok(None);
+        }
+        let mut updated = object.clone();
+        *updated.status_mut() = Some(status);
+        updated.meta_mut().managed_fields = None;
+        let params = post_as(self.field_manager);
+        match bounded(self.api.replace_status(&object.name_any(), &params, &updated)).await {
+            Ok(written) => {
+                self.wrote(&written);
+                Ok(Some(written))
+            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(error) => Err(api_text(&error)),
+        }
+    }
+
+    /// Adds finalizers and what `also` changes of labels and annotations, in one write. Returns the object after it; none
+    /// when everything was there already.
+    pub async fn add_finalizers(
+        &self,
+        object: &K,
+        finalizers: &[&str],
+        also: impl Fn(&mut ObjectMeta) + Send + Sync,
+    ) -> Result<Option<K>, String> {
+        let add = |meta: &mut ObjectMeta| {
+            let present = meta.finalizers.get_or_insert_default();
+            for finalizer in finalizers {
+                if !present.iter().any(|name| name == finalizer) {
+                    present.push((*finalizer).to_owned());
+                }
+            }
+            also(meta);
+        };
+        self.edit(object, add).await
+    }
+
+    /// Removes finalizers. Returns the object after the write; none when they were gone already.
+    pub async fn remove_finalizers(&self, object: &K, finalizers: &[&str]) -> Result<Option<K>, String> {
+        let remove = |meta: &mut ObjectMeta| {
+            let present = meta.finalizers.get_or_insert_default();
+            present.retain(|name| !finalizers.contains(&name.as_str()));
+        };
+        self.edit(object, remove).await
+    }
+
+    /// Changes metadata by a JSON patch with a test, so that no other program's change is undone.
+    ///
+    /// After a conflict the object is read and changed again: waiting for the event of the other write would be waiting
+    /// for ever where that changed nothing. An object that is being deleted meanwhile, or that was created again, is left
+    /// to its next reconcile.
+    async fn edit(
+        &self,
+        object: &K,
+        edit: impl Fn(&mut ObjectMeta) + Send + Sync,
+    ) -> Result<Option<K>, String> {
+        let failed = |error: &kube::Error| format!("error updating finalizers: {}", api_text(error));
+        let (name, params, before) = (object.name_any(), patch_as(self.field_manager), object.meta());
+        let mut newer = None::<K>;
+        for attempt in 1..=ATTEMPTS {
+            let present = newer.as_ref().unwrap_or(object).meta();
+            let is_same =
+                (&present.uid, &present.deletion_timestamp) == (&before.uid, &before.deletion_timestamp);
+            let Some(operations) = difference(present, &edit).filter(|_| is_same) else { return Ok(None) };
+            let patch = serde_json::from_value(operations).map_err(|e| e.to_string())?;
+            match bounded(self.api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
+                Ok(written) => {
+                    match &before.uid {
+                        // It may be gone by this.
+                        Some(uid) if before.deletion_timestamp.is_some() => self.forget(uid),
+                        _ => self.wrote(&written),
+                    }
+                    return Ok(Some(written));
+                }
+                Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+                // A `test` that does not hold is answered with 422.
+                Err(kube::Error::Api(status))
+                    if attempt < ATTEMPTS && (status.is_conflict() || status.code == 422) =>
+                {
+                    newer = bounded(self.api.get_opt(&name)).await.map_err(|e| failed(&e))?;
+                    if newer.is_none() {
+                        return Ok(None);
+                    }
+                }
+                Err(error) => return Err(failed(&error)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The JSON patch for an edit; none when it changes nothing. Lists and maps are replaced as wholes: there may be none that
+/// an entry could be added to.
+fn difference(present: &ObjectMeta, edit: &impl Fn(&mut ObjectMeta)) -> Option<serde_json::Value> {
+    let mut after = present.clone();
+    edit(&mut after);
+    let changed = [
+        ("finalizers", json!(present.finalizers.as_deref().unwrap_or_default()), json!(after.finalizers)),
+        ("labels", json!(present.labels), json!(after.labels)),
+        ("annotations", json!(present.annotations), json!(after.annotations)),
+    ];
+    let replaced = changed
+        .into_iter()
+        .filter(|(_, before, after)| before != after)
+        .map(|(field, _, value)| json!({"op": "add", "path": format!("/metadata/{field}"), "value": value}));
+    let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": present.resource_version});
+    let operations: Vec<_> = std::iter::once(test).chain(replaced).collect();
+    (operations.len() > 1).then(|| operations.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,413 @@
+//! Brings objects to their desired state, as the revision's ServiceAccount.
+
+use std::collections::BTreeSet;
+
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams},
+};
+use olm_api::{
+    ConditionType, Reason,
+    names::{OBJECT_FIELD_MANAGER, OWNER_NAME_LABEL, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
+    v1::{ClusterObjectSet, CollisionProtection, ProgressionProbe},
+};
+use olm_object::{ObjectKey, text};
+use olm_objectset::{
+    Action, Owner, OwnershipContext, action, evaluate, for_revision, observation_digest, probe_failure,
+    sha256, unserved_kind_report,
+};
+use olm_runtime::{
+    DiscoveryError, Kind, Seen, api_text, bounded, is_namespace_missing, is_namespace_terminating, patch_as,
+    post_as,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    cluster_object_set::{
+        Context,
+        checks::Check,
+        observe::{
+            Observed,
+            content::{Item, LoadedPhase},
+            siblings::Siblings,
+        },
+        report::{Obstacle, Outcome, has_succeeded},
+    },
+    concurrently::{REQUESTS, concurrently},
+    deletion_policy::revision::policy,
+    webhook_certificates::{CaBundles, Injection},
+};
+
+/// On whose behalf, and with what, the objects of a revision are written.
+pub(crate) struct Executor<'a> {
+    pub(crate) cx: &'a Context,
+    pub(crate) client: Client,
+    pub(crate) owner: Owner,
+    pub(crate) siblings: Siblings,
+    extension: Option<&'a str>,
+    probes: &'a [ProgressionProbe],
+    /// Objects whose kind a CustomResourceDefinition of the revision brings, and the cluster does not serve yet.
+    pub(crate) awaited: BTreeSet<ObjectKey>,
+    /// What webhooks are to trust, where the built-in provider makes their certificates.
+    pub(crate) ca_bundles: CaBundles,
+    /// Whether the revision has not rolled out yet and nothing is known to be in its way.
+    rolling_out: bool,
+}
+
+/// What an object waits for that was deleted and that something still holds.
+const BEING_DELETED: &str = "is being deleted, and made anew once it has gone";
+
+/// An object after it was checked.
+struct Step {
+    current: Value,
+    /// Whether it was created or applied.
+    written: bool,
+    /// Whether that changed its desired fields.
+    changed: bool,
+}
+
+/// The state of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Healthy,
+    /// The messages of its probes.
+    Unhealthy(Vec<String>),
+    /// Probes have nothing to report yet; what it waits for.
+    Waits(String),
+    /// It is being deleted, and made anew once it has gone.
+    Deleting,
+    Collision {
+        report: String,
+        /// Whether the other owner is a ClusterObjectSet.
+        with_set: bool,
+    },
+    Failed(String, Option<Obstacle>),
+}
+
+fn health(failures: Vec<String>, waits: Option<String>) -> State {
+    match waits {
+        _ if !failures.is_empty() => State::Unhealthy(failures),
+        Some(waits) => State::Waits(waits),
+        None => State::Healthy,
+    }
+}
+
+impl<'a> Executor<'a> {
+    pub(crate) fn new(cx: &'a Context, observed: &Observed<'a>, siblings: Siblings) -> Self {
+        let set = observed.set;
+        Self {
+            cx,
+            client: observed.client.clone(),
+            owner: Owner {
+                api_version: ClusterObjectSet::api_version(&()).into_owned(),
+                kind: ClusterObjectSet::kind(&()).into_owned(),
+                name: set.name_any(),
+                uid: set.uid().unwrap_or_default(),
+                revision: set.spec.revision,
+                policy: policy(set),
+            },
+            siblings,
+            extension: set.labels().get(OWNER_NAME_LABEL).map(String::as_str),
+            probes: &set.spec.progression_probes,
+            awaited: BTreeSet::new(),
+            ca_bundles: CaBundles::default(),
+            rolling_out: is_rolling_out(set),
+        }
+    }
+
+    /// Brings the phases to their desired state, one after another, until one is not healthy. With the outcome come the
+    /// objects that were changed.
+    pub(crate) async fn roll_out(&self, phases: &[LoadedPhase]) -> (Outcome, BTreeSet<ObjectKey>) {
+        let mut changed = BTreeSet::new();
+        for (index, phase) in phases.iter().enumerate() {
+            let mut objects = Vec::with_capacity(phase.items.len());
+            objects.extend(phase.items.iter().map(|item| self.bring(item)));
+            let done = concurrently(REQUESTS, objects).await;
+            let (states, written): (Vec<_>, Vec<_>) = done.into_iter().unzip();
+            changed.extend(written.into_iter().flatten());
+            let outcome = summary(index, &states);
+            if outcome != Outcome::Complete {
+                return (outcome, changed);
+            }
+        }
+        (Outcome::Complete, changed)
+    }
+
+    /// An object and its state, and the object once more if it was changed.
+    async fn bring(&self, item: &Item) -> ((ObjectKey, State), Option<ObjectKey>) {
+        let key = ObjectKey::of(&item.stored);
+        let (state, changed) = self.bring_one(&key, item).await.unwrap_or_else(|state| (state, false));
+        ((key.clone(), state), changed.then_some(key))
+    }
+
+    async fn bring_one(&self, key: &ObjectKey, item: &Item) -> Result<(State, bool), State> {
+        let desired = for_revision(&item.stored, &self.owner, self.extension);
+        let injection = self.ca_bundles.injection(&desired);
+        // Probes may change while the revision is active: their messages are not remembered beyond that.
+        let digest =
+            sha256(&json!([desired, injection.as_ref().map(|one| one.patch(&desired)), self.probes]));
+        let kind = self.kind(key).await.map_err(|error| self.without_kind(key, &error))?;
+        let check = self.cx.checks.recall(&self.owner.uid, key).filter(|check| check.desired == digest);
+        let seen = self.cx.watches.seen(&kind.resource, &key.namespace, &key.name);
+        if let (Some(check), Seen::Present { uid, resource_version }) = (&check, &seen)
+            && check.uid == *uid
+            && check.resource_version == *resource_version
+        {
+            return Ok((health(check.failures.clone(), check.waits.clone()), false));
+        }
+        let injection = injection.as_ref();
+        let target = Target { api: self.api(&kind, key), key, desired: &desired, injection };
+        let applied = check.as_ref().and_then(|check| check.applied.clone());
+        // What its kind's watch does not show is created without asking first whether it exists.
+        let is_new = self.rolling_out && check.is_none() && seen == Seen::Absent;
+        let created = if is_new { Some(target.create().await) } else { None };
+        let Step { current, written, changed } = match created {
+            Some(Ok(current)) => Step { current, written: true, changed: true },
+            Some(Err(error)) if !may_exist(&error) => return Err(failed(key, &error)),
+            _ => self.step(&target, item.protection, applied.as_deref()).await?,
+        };
+        let failures = evaluate(self.probes, &current);
+        let waits = injection.filter(|injection| !injection.is_done(&current));
+        let waits = waits.map(|_| "waits for the CA bundle of its webhook".to_owned());
+        let applied = if written { Some(observation_digest(&current, &desired)) } else { applied };
+        let [uid, resource_version] =
+            ["/metadata/uid", "/metadata/resourceVersion"].map(|pointer| text(&current, pointer).to_owned());
+        let state = health(failures.clone(), waits.clone());
+        let check = Check { desired: digest, uid, resource_version, applied, failures, waits };
+        self.cx.checks.remember(&self.owner.uid, key.clone(), check);
+        Ok((state, changed))
+    }
+
+    /// Reads the object, plans, and does what was planned.
+    ///
+    /// # Errors
+    /// Its state, when it is not this revision's or a request failed.
+    async fn step(
+        &self,
+        target: &Target<'_>,
+        protection: CollisionProtection,
+        applied: Option<&str>,
+    ) -> Result<Step, State> {
+        let Target { api, key, desired, .. } = target;
+        let failed = |error: kube::Error| failed(key, &error);
+        let live = get(api, &key.name).await.map_err(failed)?;
+        let Siblings { known, present } = &self.siblings;
+        let context = OwnershipContext { owner: &self.owner, siblings: known, present: present.as_ref() };
+        let planned = action(context, protection, desired, live.as_ref(), applied);
+        let written = matches!(planned, Action::Create | Action::Apply { .. });
+        let before = live.as_ref().filter(|_| written).map(|live| observation_digest(live, desired));
+        let current = match planned {
+            Action::Superseded => return Err(State::Healthy),
+            Action::Collision { report, with_set } => return Err(State::Collision { report, with_set }),
+            Action::AwaitDeletion => return Err(State::Deleting),
+            Action::UpToDate => Ok(live.unwrap_or_default()),
+            Action::Create => target.create().await,
+            Action::Apply { metadata_patch } => target.apply(metadata_patch, live.unwrap_or_default()).await,
+        };
+        let current = target.inject(current.map_err(failed)?).await.map_err(failed)?;
+        // An object that the server keeps in another form than it was written in is applied once by each process, which
+        // may set its managers right: what else that did not change was no drift.
+        let changed = written && before != Some(observation_digest(&current, desired));
+        Ok(Step { current, written, changed })
+    }
+
+    /// What it means for an object that its kind was not found.
+    fn without_kind(&self, key: &ObjectKey, error: &DiscoveryError) -> State {
+        match error {
+            DiscoveryError::Unknown { .. } if self.awaited.contains(key) => {
+                State::Waits("waits for its kind to be served".to_owned())
+            }
+            DiscoveryError::Unknown { .. } => {
+                State::Failed(format!("Object {key}: {}", unserved_kind_report(key)), None)
+            }
+            DiscoveryError::Unavailable { .. } => State::Failed(format!("Object {key}: {error}"), None),
+        }
+    }
+
+    pub(crate) async fn kind(&self, key: &ObjectKey) -> Result<Kind, DiscoveryError> {
+        self.cx.discovery.kind(&key.api_version(), &key.kind).await
+    }
+
+    pub(crate) fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
+        if kind.namespaced && !key.namespace.is_empty() {
+            Api::namespaced_with(self.client.clone(), &key.namespace, &kind.resource)
+        } else {
+            Api::all_with(self.client.clone(), &kind.resource)
+        }
+    }
+}
+
+/// An object that is brought to its desired state.
+struct Target<'a> {
+    api: Api<DynamicObject>,
+    key: &'a ObjectKey,
+    desired: &'a Value,
+    injection: Option<&'a Injection>,
+}
+
+impl Target<'_> {
+    /// Creates it; its webhooks have their CA bundle from the first moment.
+    async fn create(&self) -> Result<Value, kube::Error> {
+        let filled = self.injection.map(|injection| injection.fill(self.desired));
+        let filled = filled.unwrap_or_else(|| self.desired.clone());
+        let object: DynamicObject = serde_json::from_value(filled).map_err(kube::Error::SerdeError)?;
+        value(&bounded(self.api.create(&post_as(OBJECT_FIELD_MANAGER), &object)).await?)
+    }
+
+    async fn apply(&self, metadata_patch: Vec<Value>, live: Value) -> Result<Value, kube::Error> {
+        if metadata_patch.is_empty() {
+            if self.injection.is_some_and(|injection| injection.fits(&live)) {
+                // Kept by its own manager first, so that this apply does not take it away for a moment.
+                self.inject(live).await?;
+            }
+        } else {
+            let patch =
+                serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
+            let params = patch_as(OBJECT_FIELD_MANAGER);
+            bounded(self.api.patch(&self.key.name, &params, &Patch::Json::<()>(patch))).await?;
+        }
+        let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();
+        value(&bounded(self.api.patch(&self.key.name, &params, &Patch::Apply(self.desired))).await?)
+    }
+
+    /// Gives its webhooks their CA bundle, under a field manager of its own.
+    async fn inject(&self, current: Value) -> Result<Value, kube::Error> {
+        let Some(injection) = self.injection.filter(|injection| !injection.is_done(&current)) else {
+            return Ok(current);
+        };
+        let params = PatchParams::apply(WEBHOOK_CERTIFICATES_FIELD_MANAGER).force();
+        let patch = Patch::Apply(injection.patch(self.desired));
+        value(&bounded(self.api.patch(&self.key.name, &params, &patch)).await?)
+    }
+}
+
+pub(crate) async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
+    bounded(api.get_opt(name)).await?.map(|object| value(&object)).transpose()
+}
+
+fn value(object: &DynamicObject) -> Result<Value, kube::Error> {
+    serde_json::to_value(object).map_err(kube::Error::SerdeError)
+}
+
+/// Whether an object that could not be created may exist.
+fn may_exist(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.is_already_exists() || status.is_forbidden())
+}
+
+fn failed(key: &ObjectKey, error: &kube::Error) -> State {
+    State::Failed(format!("Object {key}: {}", api_text(error)), obstacle(key, error))
+}
+
+/// What is in the way, where it does not pass by itself.
+fn obstacle(key: &ObjectKey, error: &kube::Error) -> Option<Obstacle> {
+    let kube::Error::Api(status) = error else { return None };
+    if is_namespace_missing(status) {
+        let text =
+            format!("Namespace {:?} does not exist: create it, or delete the extension.", key.namespace);
+        return Some(Obstacle::Missing(text));
+    }
+    if is_namespace_terminating(status) {
+        return Some(Obstacle::Missing(format!(
+            "Namespace {:?} is being deleted: create it again once it is gone, or delete the extension.",
+            key.namespace
+        )));
+    }
+    status.is_forbidden().then_some(Obstacle::Forbidden)
+}
+
+/// Whether the status reports nothing yet, or that the revision is rolling out undisturbed.
+fn is_rolling_out(set: &ClusterObjectSet) -> bool {
+    let conditions = set.status.as_ref().map(|status| &status.conditions);
+    let progressing = conditions.and_then(|conditions| conditions.find(ConditionType::Progressing));
+    !has_succeeded(set) && progressing.is_none_or(|c| c.reason == Reason::RollingOut.as_str())
+}
+
+/// Sums a phase up: errors come before collisions, collisions before failed probes.
+fn summary(phase: usize, states: &[(ObjectKey, State)]) -> Outcome {
+    let (mut errors, mut obstacle) = (Vec::new(), None);
+    let (mut collisions, mut with_set) = (Vec::new(), false);
+    let (mut failures, mut waits, mut awaits_deletion) = (Vec::new(), Vec::new(), false);
+    for (key, state) in states {
+        match state {
+            State::Healthy => {}
+            State::Failed(error, found) => {
+                errors.push(error.as_str());
+                obstacle = obstacle.or(found.clone());
+            }
+            State::Collision { report, with_set: is_set } => {
+                collisions.push(report.as_str());
+                with_set |= is_set;
+            }
+            // Of failed probes the first is reported, as upstream does.
+            State::Unhealthy(_) if !failures.is_empty() => {}
+            State::Unhealthy(messages) => failures.push(probe_failure(key, messages)),
+            State::Waits(text) => waits.push(probe_failure(key, std::slice::from_ref(text))),
+            State::Deleting => {
+                waits.push(probe_failure(key, &[BEING_DELETED.to_owned()]));
+                awaits_deletion = true;
+            }
+        }
+    }
+    match obstacle {
+        Some(obstacle) => Outcome::Stuck { message: errors.join("\n"), obstacle },
+        None if !errors.is_empty() => Outcome::Retrying(errors.join("\n")),
+        None if !collisions.is_empty() => Outcome::Stuck {
+            message: format!("revision object collisions in phase {phase}\n{}", collisions.join("\n\n")),
+            obstacle: Obstacle::Collision { with_set },
+        },
+        None if failures.is_empty() && waits.is_empty() => Outcome::Complete,
+        None => Outcome::Incomplete { failures, waits, awaits_deletion },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(name: &str, state: State) -> (ObjectKey, State) {
+        let key =
+            ObjectKey::of(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}));
+        (key, state)
+    }
+
+    #[test]
+    fn a_phase_is_summed_up_by_its_worst_object() {
+        let healthy = object("a", State::Healthy);
+        let unhealthy = object("b", State::Unhealthy(vec!["x".into(), "y".into()]));
+        let second = object("c", State::Unhealthy(vec!["z".into()]));
+        let collision = object("d", State::Collision { report: "Object D".into(), with_set: true });
+        let failure = object("e", State::Failed("Object e: forbidden".into(), Some(Obstacle::Forbidden)));
+        assert_eq!(summary(0, std::slice::from_ref(&healthy)), Outcome::Complete);
+        let incomplete = |failures: &[&str], waits: &[&str], awaits_deletion| Outcome::Incomplete {
+            failures: failures.iter().map(ToString::to_string).collect(),
+            waits: waits.iter().map(ToString::to_string).collect(),
+            awaits_deletion,
+        };
+        let of = |items: &[&(ObjectKey, State)]| {
+            summary(3, &items.iter().map(|i| (*i).clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            of(&[&healthy, &unhealthy, &second]),
+            incomplete(&["Object ConfigMap.v1 b: x and y"], &[], false)
+        );
+        // What no probe has a verdict about yet is kept apart.
+        let waiting = object("f", State::Waits("waits for its kind".into()));
+        let waits = ["Object ConfigMap.v1 f: waits for its kind"];
+        assert_eq!(of(&[&healthy, &waiting]), incomplete(&[], &waits, false));
+        assert_eq!(of(&[&waiting, &second]), incomplete(&["Object ConfigMap.v1 c: z"], &waits, false));
+        let deleting = object("g", State::Deleting);
+        let waits = ["Object ConfigMap.v1 g: is being deleted, and made anew once it has gone"];
+        assert_eq!(of(&[&healthy, &deleting]), incomplete(&[], &waits, true));
+        let stuck = |message: &str, obstacle| Outcome::Stuck { message: message.into(), obstacle };
+        assert_eq!(
+            of(&[&unhealthy, &collision]),
+            stuck("revision object collisions in phase 3\nObject D", Obstacle::Collision { with_set: true })
+        );
+        let other = object("g", State::Failed("Object g: timeout".into(), None));
+        assert_eq!(
+            of(&[&collision, &other, &failure]),
+            stuck("Object g: timeout\nObject e: forbidden", Obstacle::Forbidden)
+        );
+        assert_eq!(of(&[&other]), Outcome::Retrying("Object g: timeout".into()));
+    }
+}

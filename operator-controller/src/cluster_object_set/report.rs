@@ -1,0 +1,175 @@
+//! What a reconcile of a ClusterObjectSet found out and how it ended, in one value. Status, Events and the time of the
+//! next reconcile are made of it.
+
+pub(crate) mod status;
+
+use jiff::{SignedDuration, Timestamp};
+use olm_api::{
+    ConditionType,
+    v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
+};
+use olm_runtime::ClientError;
+
+use crate::{advice::advice, cluster_object_set::observe::content::ContentError};
+
+/// How a reconcile ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Something was recorded on the revision, whose event causes the next reconcile.
+    Recorded,
+    /// The controller of its extension decides first whether an earlier program made it.
+    AwaitsTakeover,
+    /// The status claims a deletion policy that is not the revision's: that is taken back before anything else happens.
+    PolicyTakenBack,
+    /// An error before anything was found out, which is tried again.
+    Unprepared(String),
+    /// A person must act; nothing is tried until then.
+    Blocked(String),
+    /// The content must not be used, and nothing announces that it was put right.
+    Unusable(ContentError),
+    /// An error that is tried again.
+    Retrying(String),
+    /// An error that is tried again, although only a person can remove what is in the way.
+    Stuck {
+        /// The error.
+        message: String,
+        obstacle: Obstacle,
+    },
+    /// Objects are missing or not healthy.
+    Incomplete {
+        /// The messages of failed probes.
+        failures: Vec<String>,
+        /// What is waited for before probes could say anything, in our words.
+        waits: Vec<String>,
+        /// Whether an object is waited for that is being deleted.
+        awaits_deletion: bool,
+    },
+    /// All objects exist and are healthy.
+    Complete,
+    /// Teardown is under way.
+    Archiving,
+    /// Teardown is over.
+    Archived,
+}
+
+impl Outcome {
+    /// What is in the way, if only a person can remove it.
+    pub(crate) fn obstacle(&self) -> Option<&Obstacle> {
+        if let Self::Stuck { obstacle, .. } = self { Some(obstacle) } else { None }
+    }
+
+    /// What went wrong, if something did that the status reports.
+    pub(crate) fn error(&self) -> Option<String> {
+        match self {
+            Self::Blocked(text) | Self::Retrying(text) | Self::Stuck { message: text, .. } => {
+                Some(text.clone())
+            }
+            Self::Unusable(error) => Some(error.to_string()),
+            _ => None,
+        }
+    }
+}
+
+impl From<ContentError> for Outcome {
+    fn from(error: ContentError) -> Self {
+        if error.is_blocking() { Self::Unusable(error) } else { Self::Retrying(error.to_string()) }
+    }
+}
+
+impl From<ClientError> for Outcome {
+    fn from(error: ClientError) -> Self {
+        let message = error.to_string();
+        match advice(&error) {
+            Some(advice) => Self::Stuck { message, obstacle: Obstacle::Missing(advice) },
+            None => Self::Retrying(message),
+        }
+    }
+}
+
+/// What keeps a revision from being carried out until a person acts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// Objects have another owner.
+    Collision {
+        /// Whether one of them belongs to a ClusterObjectSet, which may be a sibling that is not known yet.
+        with_set: bool,
+    },
+    /// The API server does not allow it.
+    Forbidden,
+    /// The ServiceAccount or the namespace is missing: the remedy.
+    Missing(String),
+}
+
+impl Obstacle {
+    /// What to do, in one sentence.
+    fn advice(&self) -> &str {
+        match self {
+            Self::Collision { .. } => {
+                "The object belongs to the owner that the message names: delete that owner or this extension, or the object if nobody needs it."
+            }
+            Self::Forbidden => {
+                "Allow it to the ServiceAccount (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names."
+            }
+            Self::Missing(advice) => advice,
+        }
+    }
+}
+
+/// What a reconcile found out, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) outcome: Outcome,
+    /// Digests of the content, once it was read and is what was recorded.
+    pub(crate) content: Option<Vec<ObservedPhase>>,
+    /// Whether the objects have the form that the deletion policy asks for, once that was checked.
+    pub(crate) policy: Option<Result<(), String>>,
+    /// When a webhook certificate is checked again.
+    pub(crate) certificates: Option<Timestamp>,
+    /// Sentences for `Ready` about changes that are not seen.
+    pub(crate) unseen: Vec<String>,
+}
+
+impl From<Outcome> for Report {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, content: None, policy: None, certificates: None, unseen: Vec::new() }
+    }
+}
+
+impl Report {
+    /// Why the deletion policy is not in force, if it was checked.
+    pub(crate) fn policy_error(&self) -> Option<&str> {
+        self.policy.as_ref()?.as_ref().err().map(String::as_str)
+    }
+}
+
+/// Whether the roll-out may still take its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deadline {
+    /// There is none, or it no longer counts.
+    None,
+    /// It lies ahead.
+    At(Timestamp),
+    /// It has passed.
+    Passed {
+        /// How many minutes the revision had.
+        minutes: i32,
+    },
+}
+
+/// The deadline of a revision at `now`.
+pub(crate) fn deadline(set: &ClusterObjectSet, now: Timestamp) -> Deadline {
+    let created = set.metadata.creation_timestamp.as_ref();
+    let (Some(minutes), Some(created)) = (set.spec.progress_deadline_minutes, created) else {
+        return Deadline::None;
+    };
+    if has_succeeded(set) || set.spec.lifecycle_state == LifecycleState::Archived {
+        return Deadline::None;
+    }
+    let at = created.0 + SignedDuration::from_mins(i64::from(minutes));
+    if now >= at { Deadline::Passed { minutes } } else { Deadline::At(at) }
+}
+
+/// Whether the status says that the revision has rolled out.
+pub(crate) fn has_succeeded(set: &ClusterObjectSet) -> bool {
+    set.status.as_ref().is_some_and(|s| s.conditions.is_true(ConditionType::Succeeded))
+}

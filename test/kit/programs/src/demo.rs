@@ -1,0 +1,101 @@
+//! What the demo needs, and how it is built: Go and Rust side by side, only what is missing.
+
+use anyhow::{Result, ensure};
+
+use crate::{
+    Progress, cargo,
+    controlplane::{API_SERVER, CONTROLLERS, Tool, Tools},
+    in_path, variable,
+};
+
+const ALL: [[Tool; 3]; 2] = [API_SERVER, CONTROLLERS];
+/// The programs of this workspace that the demo runs.
+const RUST: [&str; 14] = [
+    "--locked",
+    "-p",
+    "operator-controller",
+    "-p",
+    "olm-cli",
+    "-p",
+    "olm-test",
+    "--bin",
+    "operator-controller",
+    "--bin",
+    "olm",
+    "--bin",
+    "olm-test-supervisor",
+    "--bin",
+];
+
+/// Builds what the demo needs and does not have.
+pub fn build() -> Result<()> {
+    let tools = Tools::find_for_demo()?;
+    let go = needs_go(&tools, &Machine::look())?;
+    Progress::during(|progress| {
+        std::thread::scope(|scope| {
+            let built = scope.spawn(|| if go { tools.build(&ALL.concat(), progress) } else { Ok(()) });
+            let rust = cargo::build(&[&RUST[..], &["olm-demo"]].concat(), progress);
+            let go =
+                built.join().unwrap_or_else(|_| Err(anyhow::anyhow!("building the Go programs panicked")));
+            rust.and(go)
+        })
+    })
+}
+
+/// What there is on this machine.
+struct Machine {
+    kubeconfig: bool,
+    kubectl: bool,
+    go: bool,
+}
+
+impl Machine {
+    fn look() -> Self {
+        let has = |program| in_path(program).is_some();
+        Self { kubeconfig: variable("KUBECONFIG").is_some(), kubectl: has("kubectl"), go: has("go") }
+    }
+}
+
+/// Whether Go programs must be built. An error says in one sentence what is missing for that.
+fn needs_go(tools: &Tools, machine: &Machine) -> Result<bool> {
+    if machine.kubeconfig {
+        let needs = "KUBECONFIG names a cluster of yours, for which the demo needs kubectl: install it, or unset KUBECONFIG";
+        ensure!(machine.kubectl, needs);
+        return Ok(false);
+    }
+    // With a given API server the demo does without controllers that are not there.
+    let wanted = if tools.assets().is_some() { API_SERVER.to_vec() } else { ALL.concat() };
+    let missing = tools.missing(&wanted);
+    ensure!(
+        missing.is_empty() || tools.assets().is_some() || machine.go,
+        "the demo needs a control plane: install Go 1.26 or later (https://go.dev/dl), with which it is built, or set \
+         KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver and kubectl (`setup-envtest use -p path` prints one), \
+         or KUBECONFIG to a cluster of yours"
+    );
+    Ok(!missing.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_is_asked_for_only_when_something_must_be_built() {
+        let (empty, full) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for tool in ALL.concat() {
+            std::fs::write(full.path().join(tool.file_name()), "").unwrap();
+        }
+        let bare = Machine { kubeconfig: false, kubectl: false, go: false };
+        let needs =
+            |tools: &Tools, machine: &Machine| needs_go(tools, machine).map_err(|error| error.to_string());
+        let nothing = Tools::at(empty.path(), None);
+        let error = needs(&nothing, &bare).unwrap_err();
+        assert!(error.starts_with("the demo needs a control plane: install Go"), "{error}");
+        assert_eq!(needs(&nothing, &Machine { go: true, ..bare }), Ok(true));
+        assert_eq!(needs(&Tools::at(full.path(), None), &bare), Ok(false));
+        assert_eq!(needs(&Tools::at(empty.path(), Some(full.path())), &bare), Ok(false));
+        assert_eq!(needs(&nothing, &Machine { kubeconfig: true, kubectl: true, ..bare }), Ok(false));
+        let error = needs(&nothing, &Machine { kubeconfig: true, ..bare }).unwrap_err();
+        assert!(error.contains("needs kubectl"), "{error}");
+    }
+}
