@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::interest::{Interest, Interests};
 
-/// Most bytes of content in memory. Most bundles have less than 100 kB, compressed as it is stored.
+/// Most bytes of content in memory, as they are stored.
 const BYTES_MAX: usize = 16 << 20;
 /// What an entry takes beside its key and its bytes.
 const ENTRY_BYTES: usize = 128;
@@ -242,7 +242,9 @@ mod tests {
 
     fn shown(names: &[&str]) -> ContentSecrets {
         let contents = ContentSecrets::new(ApiServer::new(0).client(), "system");
-        names.iter().for_each(|name| drop(contents.show(&meta(name, "1"))));
+        for name in names {
+            contents.show(&meta(name, "1"));
+        }
         contents
     }
 

@@ -70,7 +70,9 @@ pub(crate) async fn report_changed(cx: &Context, set: &ClusterObjectSet, changed
     let before = recorded(set);
     let (arrived, repaired): (Vec<_>, Vec<_>) =
         changed.iter().partition(|key| before.contains(&key.to_string()));
-    repaired.iter().for_each(|key| cx.repairs.repaired(&key.kind));
+    for key in &repaired {
+        cx.repairs.repaired(&key.kind);
+    }
     let [arrived, repaired] =
         [arrived, repaired].map(|keys| keys.into_iter().map(ToString::to_string).collect::<Vec<_>>());
     if !repaired.is_empty() {

@@ -7,7 +7,7 @@
 //! made. So content counts there only under its own digest: the key, which the immutable spec refers to, is the
 //! digest of the bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, ResourceExt};
@@ -201,8 +201,8 @@ async fn secrets(
     for phase in &set.spec.phases {
         for object in &phase.objects {
             let Some(place) = object.ref_.as_ref() else { continue };
-            if !secrets.contains_key(&name_of(place)) {
-                secrets.insert(name_of(place), secret(&phase.name, place, contents, account).await);
+            if let Entry::Vacant(entry) = secrets.entry(name_of(place)) {
+                entry.insert(secret(&phase.name, place, contents, account).await);
             }
         }
     }
