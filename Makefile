@@ -103,8 +103,8 @@ RELEASE_PROFILE ?= release
 # --tag, --repository and --builder of olm-release.
 RELEASE_FLAGS ?=
 
-release: check-tools ## programs, images, chart, manifests, bills of materials, provenance and checksums, in target/dist
-	@$(CARGO) build --quiet --locked -p olm-release
+release: check-rust ## programs, images, chart, manifests, bills of materials, provenance and checksums, in target/dist
+	@$(CARGO) build --locked -p olm-release
 	@$(STATIC) $(TARGET)/debug/olm-release --out target/dist \
 		--profile $(RELEASE_PROFILE) --prefix $(IMAGE_PREFIX) $(RELEASE_FLAGS)
 
