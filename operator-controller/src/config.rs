@@ -53,11 +53,11 @@ const GATES: [&str; 6] = [
 const ALPHA: usize = 4;
 /// The gates that have one value, and why.
 const FIXED: [(&str, bool, &str); 3] = [
-    ("BoxcutterRuntime", true, "revisions are the only runtime here, leave the gate out or set it to true"),
+    ("BoxcutterRuntime", true, "revisions are the only runtime: remove the gate or set it to true"),
     (
         "SyntheticPermissions",
         false,
-        "synthetic users are not supported, name a service account in the extension",
+        "synthetic users are not supported: set spec.serviceAccount.name in the extension",
     ),
     ("HelmChartSupport", false, "Helm charts are not supported as bundles"),
 ];
@@ -118,7 +118,7 @@ impl Gates {
     /// The gate's name and what to do.
     pub fn check_provider(self, provider: ProviderSetting) -> Result<(), GateError> {
         const CONTRADICTION: &str =
-            "--webhook-certificate-provider names this provider, turn the gate on or name another";
+            "--webhook-certificate-provider selects this provider: turn the gate on or select another";
         let [.., cert_manager, service_ca] = self.0;
         let gate = match provider {
             ProviderSetting::CertManager if !cert_manager => "WebhookProviderCertManager",
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_a_sentence() {
         for (text, told) in [
-            ("BoxcutterRuntime=false", "feature gate BoxcutterRuntime: revisions are the only runtime here"),
+            ("BoxcutterRuntime=false", "feature gate BoxcutterRuntime: revisions are the only runtime"),
             ("Nonsense=true", "unrecognized feature gate: Nonsense"),
             ("DeploymentConfig=maybe", "invalid value of feature gate \"DeploymentConfig=maybe\""),
             ("DeploymentConfig", "invalid value of feature gate \"DeploymentConfig\""),

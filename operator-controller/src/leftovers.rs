@@ -76,7 +76,7 @@ where
             let is_forbidden = matches!(&error, kube::Error::Api(status) if status.is_forbidden());
             let remedy = if is_forbidden { NO_PERMISSION } else { "" };
             let error = api_text(&error);
-            tracing::warn!(error, "leftovers of an earlier installation could not be looked for{remedy}");
+            tracing::warn!(error, "could not check for leftovers of an earlier installation{remedy}");
         }
     }
 }

@@ -73,7 +73,7 @@ const LEASES: Permission = system(
     "coordination.k8s.io",
     &["leases"],
     &["create", "get", "list", "update", "watch"],
-    "leader election; one given back is taken at once",
+    "leader election; a released Lease is taken at once",
 );
 
 /// What finds out who asks for metrics. Both programs do.
@@ -99,13 +99,13 @@ pub const PERMISSIONS: &[Permission] = &[
         OLM,
         &["clusterextensions"],
         &["get", "list", "patch", "update", "watch"],
-        "read the specs; finalizers are metadata; revisions may be written only by who may update their extension",
+        "read the specs; finalizers are metadata; writing revisions takes permission to update their extension",
     ),
     cluster(
         OLM,
         &["clusterextensions/revisions"],
         &["own"],
-        "make revisions of extensions, which admission lets nobody else do",
+        "create revisions of extensions, which admission allows to the controller only",
     ),
     cluster(
         OLM,
@@ -123,7 +123,7 @@ pub const PERMISSIONS: &[Permission] = &[
         OLM,
         &["clusterobjectsets"],
         &["create", "delete", "get", "list", "patch", "watch"],
-        "revisions are written and archived by the program",
+        "write and archive revisions",
     ),
     cluster("", &["serviceaccounts/token"], &["create"], "act as the ServiceAccount that an extension names"),
     cluster("", &["serviceaccounts"], &["list", "watch"], "continue when a ServiceAccount appears"),
@@ -206,7 +206,7 @@ pub const PERMISSIONS: &[Permission] = &[
         "the content of revisions, pull secrets, and the serving certificate",
     ),
     AUTHORITY,
-    system("", &["serviceaccounts"], &["get"], "the pull secrets of the program's own account"),
+    system("", &["serviceaccounts"], &["get"], "pull secrets of the controller's own ServiceAccount"),
     LEASES,
 ];
 
@@ -234,7 +234,7 @@ pub const CATALOGD_PERMISSIONS: &[Permission] = &[
         "",
         &["serviceaccounts"],
         &["get", "list", "watch"],
-        "the pull secrets of the program's own account, followed while they change",
+        "pull secrets of the controller's own ServiceAccount, and their changes",
     ),
     LEASES,
 ];

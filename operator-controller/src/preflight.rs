@@ -91,7 +91,7 @@ async fn targets<'a>(discovery: &Discovery, phases: &'a [Phase]) -> Result<Vec<T
 
 fn unknown_kind(key: &ObjectKey) -> String {
     format!(
-        "the cluster does not serve kind {:?} of {:?}, which object {:?} of the bundle needs: install what provides it first",
+        "the cluster does not serve kind {:?} of {:?}, which object {:?} of the bundle needs: install the operator or CRD that provides it first",
         key.kind,
         key.api_version(),
         key.name

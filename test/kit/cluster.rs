@@ -160,16 +160,6 @@ impl Cluster {
         client(&self.kubeconfig_for(user, groups)?).await
     }
 
-    /// A client that shows this token and nothing else.
-    pub async fn client_with_token(&self, token: &str) -> Result<Client> {
-        let mut config = config(&self.kubeconfig_admin()).await?;
-        config.auth_info = kube::config::AuthInfo {
-            token: Some(token.to_owned().into()),
-            ..kube::config::AuthInfo::default()
-        };
-        Ok(Client::try_from(config)?)
-    }
-
     /// The path of `kubectl`: the control plane's, or the one found in `PATH` for a given cluster.
     pub fn kubectl(&self) -> PathBuf {
         match &self.kind {

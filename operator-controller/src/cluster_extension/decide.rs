@@ -140,7 +140,7 @@ fn draft(
 fn other_image(latest: &Revision, bundle: &BundleRecord) -> Option<String> {
     (latest.bundle.reference != bundle.reference).then(|| {
         format!(
-            "The catalog now names another image for this version, which is not rolled out by itself: {}. To roll it out, set the annotation {REINSTALL_ANNOTATION} to a new value.",
+            "The catalog now has another image for this version, which is not rolled out automatically: {}. To roll it out, set the annotation {REINSTALL_ANNOTATION} to a new value.",
             bundle.reference
         )
     })

@@ -70,7 +70,7 @@ pub(crate) type Contents = Vec<(i64, Vec<LoadedPhase>)>;
 type AccountClient = Result<Client, String>;
 
 /// Why something was not checked.
-const OBSTACLE: &str = "what stands in the way has to go first";
+const OBSTACLE: &str = "the obstacle must be removed first";
 
 /// Finds out what a new revision made of `draft` would do; `notes` are sentences for `Ready` so far.
 ///
@@ -147,7 +147,7 @@ async fn account_client(cx: &Context, account: &AccountRef) -> Result<AccountCli
     match cx.accounts.client(account).await {
         Ok(client) => Ok(Ok(client)),
         Err(ClientError::TokenForbidden { message, .. }) if cx.only_plans => Ok(Err(format!(
-            "it takes a token of service account {:?} in namespace {:?}, and you may not make one: {message}",
+            "this needs a token of service account {:?} in namespace {:?}, which you may not create: {message}",
             account.name, account.namespace
         ))),
         Err(error) => Err(Cause::transient(error)),

@@ -28,7 +28,7 @@ pub(crate) async fn propose(
     let refusal = identity::refusal(extension, &account, cx.controller()).await;
     let refusal = refusal.unwrap_or_else(|error| {
         let unknown =
-            "It is not known whether namespace and service account are those that the extension began to use";
+            "Cannot tell whether namespace and service account are those that the extension used first";
         notes.push(format!("{unknown}: {error}."));
         None
     });

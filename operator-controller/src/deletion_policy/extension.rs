@@ -68,7 +68,7 @@ impl PolicyState {
             Self::TakenBack(_) => None,
             Self::Reported { policy, status: ConditionStatus::True, .. } => Some(in_force(policy.as_str())),
             Self::Reported { policy: DeletionPolicy::Delete, text, .. } => Some(format!(
-                "What an earlier deletion policy kept has not got all its owner references back: {text}"
+                "Objects that an earlier deletion policy kept do not have all their owner references back: {text}"
             )),
             Self::Reported { policy, text, .. } => Some(format!(
                 "The deletion policy {} is not in force yet, so the extension cannot be deleted: {text}",
@@ -257,7 +257,7 @@ impl ExtensionPolicy<'_> {
         }
         let names: Vec<&str> = crds.iter().map(|(name, _)| name.as_str()).collect();
         let remedy = format!(
-            "the webhook of {} goes with the extension, and the CRD must be left without it: make this possible again, or set spec.conversion of the CRD to {{\"strategy\": \"None\"}} by hand",
+            "the webhook of {} is deleted with the extension, and the CRD must not depend on it: remove the cause, or set spec.conversion of the CRD to {{\"strategy\": \"None\"}} by hand",
             names.join(", ")
         );
         let Some(account) =

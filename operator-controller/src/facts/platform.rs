@@ -141,11 +141,11 @@ impl fmt::Display for Verdict {
             }
             Self::Incompatible { limit, next } => write!(
                 f,
-                "the bundle supports platform versions up to {limit} only: the platform will not be updated to {next} before the extension is updated to a version that supports it, or uninstalled"
+                "the bundle supports platform versions up to {limit} only: the platform will not be updated to {next} until the extension is upgraded to a version that supports it, or uninstalled"
             ),
             Self::Invalid(text) => write!(
                 f,
-                "{text}; the platform will not be updated to its next minor version before the extension is updated or uninstalled"
+                "{text}; the platform will not be updated to its next minor version until the extension is upgraded or uninstalled"
             ),
         }
     }
@@ -169,7 +169,7 @@ impl Platform {
         let platform = Self::default();
         registry.register(
             "olm_cluster_extension_blocks_platform_update",
-            "1 for an extension whose bundle keeps the platform from its next minor version",
+            "1 for an extension whose bundle does not support the platform's next minor version",
             platform.blocked.clone(),
         );
         platform

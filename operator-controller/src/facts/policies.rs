@@ -95,7 +95,7 @@ impl Guard {
         let in_force = Family::default();
         registry.register(
             "olm_admission_policy_in_force",
-            "1 when the admission policy of this name and its binding are as the manifests have them",
+            "1 if the admission policy of this name and its binding are as in the manifests",
             in_force.clone(),
         );
         let known =
@@ -125,7 +125,7 @@ impl Guard {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(why) = known.unknown() {
             return Some(format!(
-                "It is not known whether the admission policies are in force: {why}. Without them, {ACCOUNTS_ARE_OPEN}."
+                "Cannot tell whether the admission policies are in force: {why}. Without them, {ACCOUNTS_ARE_OPEN}."
             ));
         }
         let others = || known.missing.iter().filter(|(name, _)| **name != DELETION_POLICY);
@@ -134,7 +134,7 @@ impl Guard {
         let harm = if others().any(|(name, _)| guards_accounts(name) && !of_revisions.contains(name)) {
             ACCOUNTS_ARE_OPEN
         } else if others().any(|(name, _)| of_revisions.contains(name)) {
-            "whoever may write ClusterObjectSets can pass them off as revisions of any ClusterExtension"
+            "everyone who may write ClusterObjectSets can pass them off as revisions of any ClusterExtension"
         } else {
             "annotations of ClusterExtensions are not checked before they are stored"
         };
@@ -186,7 +186,7 @@ impl Guard {
 const NOT_YET: &str = "they have not been compared with the manifests yet";
 /// What follows when the policies that guard accounts are not in force.
 const ACCOUNTS_ARE_OPEN: &str =
-    "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
+    "everyone who may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
 
 /// Whether accounts are open without the policy of this name.
 fn guards_accounts(name: &str) -> bool {
@@ -269,7 +269,7 @@ async fn compare(client: &Client, system_namespace: &str) -> Result<BTreeMap<&'s
         let wrong = parts.into_iter().find_map(|(kind, present)| match present {
             None => Some(format!("{kind} {name:?} is absent")),
             Some(object) if object["spec"] != spec(kind, name) => {
-                Some(format!("{kind} {name:?} is not as the manifests have it"))
+                Some(format!("{kind} {name:?} differs from the manifests"))
             }
             Some(_) => None,
         });
@@ -310,7 +310,7 @@ mod tests {
         guard.doubt("no answer");
         tokio::time::advance(MOMENT).await;
         let complaint = guard.complaint().unwrap();
-        assert!(complaint.contains("It is not known") && complaint.contains("no answer"), "{complaint}");
+        assert!(complaint.contains("Cannot tell") && complaint.contains("no answer"), "{complaint}");
         assert!(guard.set(BTreeMap::new()).1, "known again, which is news");
         assert_eq!((guard.enforcement(), guard.complaint()), (Enforcement::InForce, None));
         guard.doubt("a policy has just changed");

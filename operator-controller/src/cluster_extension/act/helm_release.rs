@@ -203,7 +203,7 @@ impl Takeover<'_> {
             [name] => self.read(name.clone()).await.map(Some),
             several => Err(StepError::Takeover {
                 text: format!(
-                    "cannot take over a Helm release: Secrets {} in namespace {} all claim to be the deployed one, and upstream keeps one: delete those that it did not write",
+                    "cannot take over a Helm release: Secrets {} in namespace {} all claim to be the deployed one, but there can only be one: delete those that upstream did not write",
                     several.join(", "),
                     self.writer.cx.system_namespace
                 ),
@@ -253,7 +253,7 @@ impl Takeover<'_> {
     fn refused(&self, secret: &str, what: &str) -> StepError {
         StepError::Takeover {
             text: format!(
-                "cannot take over the Helm release in Secret {}/{secret}: {what}: restore it from a backup, or delete this Secret to have the bundle that the spec asks for rolled out over what is there",
+                "cannot take over the Helm release in Secret {}/{secret}: {what}: restore it from a backup, or delete this Secret to roll out the bundle that the spec asks for over what is installed",
                 self.writer.cx.system_namespace
             ),
             terminal: true,

@@ -196,7 +196,7 @@ impl RevisionWriter<'_> {
         let owner = revision_of(found.meta())?;
         (Some(owner.uid) != self.extension.metadata.uid.as_deref()).then(|| {
             format!(
-                "ClusterObjectSet {name:?} is not a revision of this extension, it belongs to an earlier ClusterExtension of this name, and has not gone yet: delete it to let the revision be made"
+                "ClusterObjectSet {name:?} belongs to an earlier ClusterExtension of this name and still exists: delete it so that the new revision can be created"
             )
         })
     }

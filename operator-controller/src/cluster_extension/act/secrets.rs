@@ -89,13 +89,13 @@ impl RevisionWriter<'_> {
     async fn check_stays(&self, wanted: &Secret) -> Result<(), String> {
         let name = wanted.name_any();
         let found = bounded(self.secrets().get_opt(&name)).await.map_err(|e| api_text(&e))?;
-        let goes = || Err("it is still there from a revision that was deleted, and goes with it".to_owned());
+        let goes = || Err("it belongs to a deleted revision, and is deleted with it".to_owned());
         let Some(found) = found.filter(|found| found.metadata.deletion_timestamp.is_none()) else {
             return goes();
         };
         if !is_written_as(&found, wanted) {
             return Err(format!(
-                "Secret {}/{name} exists and holds something else than the objects of this revision: delete it to let the revision be made",
+                "Secret {}/{name} exists with content other than the objects of this revision: delete it so that the revision can be created",
                 self.cx.system_namespace
             ));
         }

@@ -41,7 +41,7 @@ impl Chosen {
         let (name, version) = (&self.bundle.name, self.bundle.display_version());
         let message = match &self.catalog {
             Some(catalog) => format!("Resolved bundle {name} with version {version} from catalog {catalog}"),
-            None => format!("Stays with bundle {name} of version {version}, which no catalog has any more"),
+            None => format!("Keeping bundle {name} of version {version}, which no catalog has any more"),
         };
         one_line(&message).into_owned()
     }
@@ -55,10 +55,8 @@ pub(crate) async fn choose(
 ) -> (Report, Result<Chosen, StepError>) {
     let Observed { extension, revisions, now, .. } = observed;
     let Some(request) = request(extension, revisions.installed(), cx.features) else {
-        return (
-            report,
-            Err(failed("spec.source.catalog is not set: name the package to install".to_owned())),
-        );
+        let text = "spec.source.catalog is not set: set packageName to the package to install";
+        return (report, Err(failed(text.to_owned())));
     };
     let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
     let installed = revisions.installed().map(|r| r.bundle.name.as_str());
@@ -121,7 +119,7 @@ fn explained(cx: &Context, error: &ResolveError, now: Timestamp) -> StepError {
         && let Wait::Until(deadline) = cx.catalogs.wait_for(waiting_for, now)
     {
         answer_at = Some(deadline);
-        lines.push(format!("That answer is taken at {deadline:.0} if nothing changes before."));
+        lines.push(format!("This bundle is chosen at {deadline:.0} if nothing changes until then."));
     }
     let summary = summary(&error.rejected, SUMMARY_BUNDLES_MAX);
     if !summary.is_empty() {
@@ -141,7 +139,7 @@ fn left_out(views: &[CatalogView<'_>], found: &Resolution) -> Option<String> {
         .collect();
     (!away.is_empty()).then(|| {
         format!(
-            "Bundle {} is taken from catalog {}, although a catalog of the same or a higher priority may have another one and cannot be read: {}.",
+            "Bundle {} was chosen from catalog {}, although a catalog of the same or a higher priority cannot be read and may have another one: {}.",
             found.bundle,
             found.catalog,
             away.join(", ")
@@ -158,7 +156,7 @@ fn held_back(request: &Request, views: &[CatalogView<'_>], found: &Resolution) -
     free.options.major_updates = MajorUpdates::Allow;
     let other = resolve(&free, views).ok().filter(|other| other.bundle != found.bundle)?;
     Some(format!(
-        "The update to bundle {} is held back: it leads to another major version. Remove the annotation {} to go there.",
+        "The upgrade to bundle {} is held back because it changes the major version. To allow it, remove the annotation {}.",
         other.bundle,
         olm_api::names::MAJOR_UPDATES_ANNOTATION
     ))
@@ -169,13 +167,10 @@ fn crossed(revisions: &Revisions, found: &Resolution) -> Option<String> {
     let latest = revisions.latest_active().or_else(|| revisions.installed())?;
     let origin = latest.annotation(CATALOG_ANNOTATION).filter(|origin| *origin != found.catalog)?;
     let reported = if latest.bundle.name == found.bundle {
-        format!(
-            "Bundle {} is taken from catalog {} from now on, no longer from {origin}",
-            found.bundle, found.catalog
-        )
+        format!("Bundle {} now comes from catalog {}, no longer from {origin}", found.bundle, found.catalog)
     } else {
         format!(
-            "The update from bundle {} of catalog {origin} leads to bundle {} of catalog {}",
+            "The upgrade from bundle {} of catalog {origin} leads to bundle {} of catalog {}",
             latest.bundle.name, found.bundle, found.catalog
         )
     };

@@ -93,7 +93,7 @@ pub(crate) async fn decide(
     let why = match request(target, revisions) {
         Request::Done(latest) => done(target, latest.number),
         Request::Needless(_) => format!(
-            "{ROLLBACK_TO_ANNOTATION} has nothing to do: revision {target} is the latest. Nothing is resolved until the annotation is removed."
+            "{ROLLBACK_TO_ANNOTATION} has no effect because revision {target} is the latest. Upgrades stop until the annotation is removed."
         ),
         Request::ToDo(revision) => {
             let planned = async {
@@ -108,7 +108,7 @@ pub(crate) async fn decide(
             return report.and(planned);
         }
         Request::Unknown => {
-            let error = rejected(cx, observed, target, "is none of this extension's").await;
+            let error = rejected(cx, observed, target, "is not a revision of this extension").await;
             return report.and(Err(error));
         }
     };
@@ -132,7 +132,7 @@ async fn bring_back(
     let objects = match objects(cx, &target.set, client.as_ref()).await {
         Ok(objects) => objects,
         Err(error) if content_is_gone(cx, observed, &target.set, &error).await => {
-            let why = format!("cannot come back because its content is gone ({error})");
+            let why = format!("cannot be restored because its content is missing ({error})");
             return Err(rejected(cx, observed, target.number, &why).await);
         }
         Err(error) => return Err(transient(error.to_string())),
@@ -170,7 +170,7 @@ async fn bring_back(
     let number = observed.writer(cx).next_number(revisions);
     let number = number.map_err(|text| failed(target, Cause::terminal(text)))?;
     let coming_back = format!(
-        "Revision {number} brings revision {} back, as {ROLLBACK_TO_ANNOTATION} asks. Nothing is resolved until the annotation is removed.",
+        "Revision {number} restores revision {}, as {ROLLBACK_TO_ANNOTATION} asks. Upgrades stop until the annotation is removed.",
         target.number
     );
     Ok((draft, note.into_iter().chain([coming_back]).collect()))
@@ -317,7 +317,7 @@ fn has_content(set: &ClusterObjectSet, system_namespace: &str, secrets: &BTreeSe
 
 fn done(target: i64, number: i64) -> String {
     format!(
-        "Rolled back to revision {target}, as {ROLLBACK_TO_ANNOTATION} asks: revision {number} was made for it. Nothing is resolved until the annotation is removed."
+        "Rolled back to revision {target}, as {ROLLBACK_TO_ANNOTATION} asks: revision {number} was created for it. Upgrades stop until the annotation is removed."
     )
 }
 
@@ -325,7 +325,7 @@ fn sentence(target: i64, why: &str, choice: &[&Revision]) -> String {
     let named: Vec<String> =
         choice.iter().map(|r| format!("{} (bundle {:?})", r.number, r.bundle.name)).collect();
     let remedy = if named.is_empty() {
-        "no other revision can come back: remove the annotation".to_owned()
+        "no other revision can be restored: remove the annotation".to_owned()
     } else {
         format!("set it to one of {}, or remove it", named.join(", "))
     };

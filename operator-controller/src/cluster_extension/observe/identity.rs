@@ -133,7 +133,7 @@ impl Record {
         let AccountRef { namespace, name } = &before.account;
         if before.account != seen.account {
             return Err(format!(
-                "the extension uses service account {namespace}/{name} and is to use {}/{} without having been written again: {}",
+                "the extension uses service account {namespace}/{name} and would now use {}/{} although its spec was not changed: {}",
                 seen.account.namespace,
                 seen.account.name,
                 remedy()
@@ -141,7 +141,7 @@ impl Record {
         }
         let known = |before: &Option<String>, now: Option<String>, what: &str| match (before, now) {
             (Some(before), Some(now)) if *before != now => Err(format!(
-                "{what} was deleted and created again since this extension began to use it (its UID was {before} and is {now}), and the new one is not used: {}",
+                "{what} was deleted and created again since this extension first used it (its UID was {before} and is {now}), and the new one is not used: {}",
                 remedy()
             )),
             (before, now) => Ok(now.or_else(|| before.clone())),
@@ -160,7 +160,7 @@ impl Record {
 
 fn remedy() -> String {
     format!(
-        "whoever may use the service account allows it by changing the spec or removing the annotation {IDENTITY_ANNOTATION}"
+        "someone who may use the service account can allow it by changing the spec or removing the annotation {IDENTITY_ANNOTATION}"
     )
 }
 
@@ -244,11 +244,11 @@ pub(crate) fn note(extension: &ClusterExtension, default_account: Option<&Accoun
     let first = first_default(extension).filter(|first| Some(first) != default_account)?;
     let now = match default_account {
         Some(now) => format!("The default service account is {}/{} now", now.namespace, now.name),
-        None => "There is no default service account any more".to_owned(),
+        None => "There is no longer a default service account".to_owned(),
     };
     let AccountRef { namespace, name } = first;
     Some(format!(
-        "{now}; this extension continues with {namespace}/{name}, which it began with. To have it use the default, remove the annotation {IDENTITY_ANNOTATION}; to keep it for good, name a service account in spec.serviceAccount."
+        "{now}; this extension continues with {namespace}/{name}, which it used first. To use the default, remove the annotation {IDENTITY_ANNOTATION}; to keep it permanently, name a service account in spec.serviceAccount."
     ))
 }
 
@@ -364,7 +364,7 @@ mod tests {
             (record(Some("n1"), Some("s2"), 1), "service account \"installer\" in namespace \"shop\""),
         ] {
             let error = Record::after(Some(&first), seen).unwrap_err();
-            let start = format!("{what} was deleted and created again since this extension began to use it");
+            let start = format!("{what} was deleted and created again since this extension first used it");
             assert!(error.starts_with(&start), "{error}");
             assert!(error.ends_with(&remedy()), "{error}");
         }
@@ -407,9 +407,9 @@ mod tests {
         assert_eq!(validate::account(&waiting, None), Some(old.clone()));
         assert_eq!(note(&waiting, Some(&old)), None);
         assert!(note(&waiting, Some(&new)).unwrap().starts_with(
-            "The default service account is sys/new now; this extension continues with sys/old, which it began with."
+            "The default service account is sys/new now; this extension continues with sys/old, which it used first."
         ));
-        assert!(note(&waiting, None).unwrap().starts_with("There is no default service account any more; "));
+        assert!(note(&waiting, None).unwrap().starts_with("There is no longer a default service account; "));
         // Who names one is not concerned, and one that was named is no default.
         assert_eq!(validate::account(&extension(Some("a"), Some(began)), Some(&new)), Some(account("a")));
         let named = extension(None, Some(record(Some("n1"), Some("s1"), 1)));

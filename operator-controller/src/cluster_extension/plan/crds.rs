@@ -35,8 +35,8 @@ use crate::{
     preflight::stored_objects::{self, Change, ReadLimits},
 };
 
-/// Entries that are shown as an example of how to accept a change.
-const EXAMPLES_MAX: usize = 3;
+/// Entries of the annotation that a message lists: all of a usual upgrade.
+const ENTRIES_MAX: usize = 50;
 
 /// The changes of CRDs by a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,7 +140,7 @@ async fn compare_all(
 ) -> Result<(), String> {
     let AccountRef { namespace, name } = &observed.account;
     let who = format!("service account {name:?} in namespace {namespace:?}");
-    let (mut refused, mut explanation, mut examples) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut refused, mut explanation, mut unsafe_changes) = (Vec::new(), Vec::new(), Vec::new());
     let mut left = ReadLimits::full();
     for (name, new) in new {
         let Some((old, mut report)) = report(cx, name, new).await? else { continue };
@@ -158,7 +158,7 @@ async fn compare_all(
             continue;
         };
         refused.push(text);
-        examples.extend(report.refused().map(|finding| Allowance::of(name, finding)));
+        unsafe_changes.extend(report.refused().map(|finding| Allowance::of(name, finding)));
         let versions: Vec<String> = report.versions_refused().into_iter().collect();
         if !versions.is_empty() {
             let change = Change { old: &old, new, versions };
@@ -170,20 +170,21 @@ async fn compare_all(
         checked.findings.push(finding);
     }
     if !refused.is_empty() {
-        explanation.push(remedy(&examples));
+        explanation.push(remedy(&unsafe_changes));
         let explanation = Some(explanation.join("\n"));
         checked.obstacle = Some(Cause { explanation, ..Cause::transient(refused.join("\n")) });
     }
     Ok(())
 }
 
-fn remedy(examples: &[Allowance]) -> String {
-    let entries: BTreeSet<String> = examples.iter().map(ToString::to_string).collect();
-    let shown: Vec<&str> = entries.iter().take(EXAMPLES_MAX).map(String::as_str).collect();
-    let more = if entries.len() > shown.len() { ", and so on" } else { "" };
+fn remedy(changes: &[Allowance]) -> String {
+    let entries: BTreeSet<String> = changes.iter().map(ToString::to_string).collect();
+    let shown: Vec<&str> = entries.iter().take(ENTRIES_MAX).map(String::as_str).collect();
+    let more = entries.len() - shown.len();
+    let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
     format!(
-        "To accept single changes, list them in the annotation {ALLOW_CRD_CHANGES_ANNOTATION}: {}{more}",
-        shown.join(", ")
+        "To accept these changes anyway, set the annotation {ALLOW_CRD_CHANGES_ANNOTATION}: {}{more}",
+        shown.join(" ")
     )
 }
 
@@ -234,9 +235,9 @@ async fn removed(
         };
         let objects = match objects {
             Some(0) => "it has no custom resources".to_owned(),
-            Some(1) => "its one custom resource goes with it".to_owned(),
-            Some(count) => format!("its {count} custom resources go with it"),
-            None => "its custom resources go with it".to_owned(),
+            Some(1) => "its one custom resource is deleted with it".to_owned(),
+            Some(count) => format!("its {count} custom resources are deleted with it"),
+            None => "its custom resources are deleted with it".to_owned(),
         };
         let sentence = format!(
             "CRD {name:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and {objects}."

@@ -137,11 +137,11 @@ fn a_refusal_names_what_can_be_chosen() {
     let revisions = Revisions::read([set(1, LifecycleState::Archived, true)].iter().cloned());
     let choice: Vec<&Revision> = revisions.all().iter().collect();
     assert_eq!(
-        sentence(9, "is none of this extension's", &choice),
-        "annotation \"extensions.olm.operatorframework.io/rollback-to\": revision 9 is none of this extension's; set it to one of 1 (bundle \"pkg.v1\"), or remove it"
+        sentence(9, "is not a revision of this extension", &choice),
+        "annotation \"extensions.olm.operatorframework.io/rollback-to\": revision 9 is not a revision of this extension; set it to one of 1 (bundle \"pkg.v1\"), or remove it"
     );
     assert!(
-        sentence(9, "is none of this extension's", &[])
-            .ends_with("; no other revision can come back: remove the annotation")
+        sentence(9, "is not a revision of this extension", &[])
+            .ends_with("; no other revision can be restored: remove the annotation")
     );
 }
