@@ -16,11 +16,15 @@ demo: check-rust ## an operator installed and upgraded on a local control plane,
 # What the program's account asked for in the suites, which is compared with its table of rights.
 RIGHTS_USED ?= $(CURDIR)/target/rights-used
 
+# How many cases the compatibility tests compared, and the tests that were skipped because data are absent.
+TEST_COUNTS ?= $(CURDIR)/target/test-counts
+
 test: check-tools ## everything
 	$(CARGO) build --locked --workspace --bins
-	@rm -rf $(RIGHTS_USED)
-	OLM_TEST_BUILT=1 OLM_TEST_RIGHTS=$(RIGHTS_USED) $(CARGO) test --locked --workspace
+	@rm -rf $(RIGHTS_USED) $(TEST_COUNTS)
+	OLM_TEST_BUILT=1 OLM_TEST_RIGHTS=$(RIGHTS_USED) OLM_TEST_COUNTS=$(TEST_COUNTS) $(CARGO) test --locked --workspace
 	$(TARGET)/debug/olm-rights-used $(RIGHTS_USED)
+	@sort $(TEST_COUNTS)
 
 test-otel: check-tools ## traces, which only builds with the feature otel have
 	$(CARGO) test --locked -p olm-runtime --features otel traces
@@ -103,8 +107,8 @@ RELEASE_PROFILE ?= release
 # --tag, --repository and --builder of olm-release.
 RELEASE_FLAGS ?=
 
-release: check-tools ## programs, images, chart, manifests, bills of materials, provenance and checksums, in target/dist
-	@$(CARGO) build --quiet --locked -p olm-release
+release: check-rust ## programs, images, chart, manifests, bills of materials, provenance and checksums, in target/dist
+	@$(CARGO) build --locked -p olm-release
 	@$(STATIC) $(TARGET)/debug/olm-release --out target/dist \
 		--profile $(RELEASE_PROFILE) --prefix $(IMAGE_PREFIX) $(RELEASE_FLAGS)
 

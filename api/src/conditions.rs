@@ -52,15 +52,15 @@ names! {
     ConditionType {
         /// ClusterExtension: a bundle is installed.
         Installed,
-        /// All kinds: work towards the desired state goes on, or has reached it.
+        /// All kinds: the desired state is being worked on, or has been reached.
         Progressing,
         /// ClusterObjectSet, mirrored on ClusterExtension: the objects exist and pass their probes.
         Available,
-        /// ClusterObjectSet: the revision has rolled out once; never taken back.
+        /// ClusterObjectSet: the revision has rolled out once; never changes back.
         Succeeded,
         /// ClusterCatalog: the content is served.
         Serving,
-        /// ClusterExtension: any of the three that follow.
+        /// ClusterExtension: any of the next three.
         Deprecated,
         /// ClusterExtension: the package is deprecated.
         PackageDeprecated,
@@ -68,18 +68,17 @@ names! {
         ChannelDeprecated,
         /// ClusterExtension: the installed bundle is deprecated.
         BundleDeprecated,
-        /// ClusterExtension, on platforms with a ClusterVersion: whether the platform may be updated to its
-        /// next minor version with what is installed. Present only where the bundle says something about it.
+        /// ClusterExtension, on platforms with a ClusterVersion: whether the installed bundle supports the platform's
+        /// next minor version. Present only if the bundle declares a highest platform version.
         Upgradeable,
-        /// ClusterObjectSet and ClusterExtension: what the reason names is in force, so that a deletion keeps what it
-        /// is to keep. Present only where something else than deleting everything was asked for, or still has
-        /// to be taken back.
+        /// ClusterObjectSet and ClusterExtension: the policy that the reason names is in force, so a deletion keeps what
+        /// it says. Present only if a policy other than `Delete` is set, or is still being undone.
         DeletionPolicy,
-        /// All kinds, for GitOps tools: the object is as its spec says.
+        /// All kinds, for GitOps tools: the object matches its spec.
         Ready,
-        /// All kinds, for GitOps tools: work goes on. Present only while it does.
+        /// All kinds, for GitOps tools: work continues. Present only during that time.
         Reconciling,
-        /// All kinds, for GitOps tools: nothing goes on until somebody acts. Present only while it is so.
+        /// All kinds, for GitOps tools: someone has to act. Present only during that time.
         Stalled,
     }
 }
@@ -89,15 +88,15 @@ names! {
     Reason {
         /// It worked.
         Succeeded,
-        /// It did not work, or there is nothing.
+        /// It did not work, and nothing is installed.
         Failed,
-        /// There is nothing, and nothing failed.
+        /// Nothing is installed yet, and nothing has failed.
         Absent,
         /// Objects are being rolled out.
         RollingOut,
-        /// An error that is tried again.
+        /// An error that is retried.
         Retrying,
-        /// An error that somebody must act on.
+        /// An error that someone has to fix.
         Blocked,
         /// The bundle's configuration is not valid.
         InvalidConfiguration,
@@ -107,7 +106,7 @@ names! {
         Deprecated,
         /// Nothing in use is deprecated.
         NotDeprecated,
-        /// Whether something is deprecated cannot be known now.
+        /// Whether something is deprecated is not known.
         DeprecationStatusUnknown,
         /// The revision is archived.
         Archived,
@@ -115,13 +114,13 @@ names! {
         ProbesSucceeded,
         /// Some object does not pass its probes.
         ProbeFailure,
-        /// All is as it should be, but nothing keeps others from using the account it is done with.
+        /// Healthy, but the admission policies that protect its ServiceAccount are missing or changed.
         Unguarded,
-        /// An error keeps the state from being known.
+        /// The state is not known because of an error.
         Reconciling,
         /// The bundle does not support the platform's next minor version.
         IncompatibleWithNextPlatformVersion,
-        /// What the bundle says about platform versions cannot be understood.
+        /// The bundle declares an invalid platform version.
         InvalidPlatformVersion,
         /// The bundle supports the platform's next minor version.
         CompatibleWithNextPlatformVersion,
@@ -161,9 +160,9 @@ pub struct ConditionUpdate {
     pub status: ConditionStatus,
     /// Why, for programs.
     pub reason: Reason,
-    /// Why, for people. Cut when longer than [`MAX_MESSAGE_BYTES`].
+    /// Why, human-readable. Cut when longer than [`MAX_MESSAGE_BYTES`].
     pub message: String,
-    /// The `metadata.generation` the statement is about.
+    /// The `metadata.generation` that the condition was set for.
     pub observed_generation: Option<i64>,
 }
 
@@ -271,14 +270,14 @@ impl Conditions {
     }
 }
 
-/// How an object is going on that is not ready, for GitOps tools.
+/// The activity on an object that is not ready, for GitOps tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity<'a> {
-    /// It is ready, or nothing is going on.
+    /// It is ready, or nothing happens.
     None,
-    /// Work goes on, for this reason.
+    /// Work continues, for this reason.
     Reconciling(Reason, &'a str),
-    /// Nothing comes of it until a person acts, for this reason.
+    /// Someone has to act, for this reason.
     Stalled(Reason, &'a str),
 }
 

@@ -36,9 +36,9 @@ pub const REVISION_ANNOTATION: &str = "olm.operatorframework.io/revision";
 /// Annotation on applied objects that a deletion policy keeps, which have no owner reference: the UID of the object
 /// set that controls them.
 pub const OWNER_UID_ANNOTATION: &str = "olm.operatorframework.io/owner-uid";
-/// Annotation on object sets: the name of the account the objects are written with.
+/// Annotation on object sets: the name of the ServiceAccount that the objects are written with.
 pub const SERVICE_ACCOUNT_NAME_ANNOTATION: &str = "olm.operatorframework.io/service-account-name";
-/// Annotation on object sets: the namespace of the account the objects are written with.
+/// Annotation on object sets: the namespace of the ServiceAccount that the objects are written with.
 pub const SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: &str = "olm.operatorframework.io/service-account-namespace";
 /// Annotation on extensions: their own UID, once revisions that an earlier program made were marked. From then on an
 /// object set without the mark is no revision. Only the controller may write it.

@@ -1,7 +1,7 @@
 //! Which ClusterObjectSets are revisions of which ClusterExtension: one answer for everybody who asks.
 //!
 //! A revision is controlled by its extension, by an owner reference with the group, kind, name and UID of the extension,
-//! and carries the mark that only the controller may write. Each of these alone proves nothing: whoever may create
+//! and carries the mark that only the controller may write. Each of these alone proves nothing: everyone who may create
 //! object sets could write it where the admission policies are not in force.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{CatalogFlags, Catalogd, Config, LEASE, SERVING_SECRET, campaign};
 
-/// Where catalog content is served without the flag.
+/// The default address of catalog content.
 const CATALOGS_ADDRESS: &str = ":8443";
-/// Where metrics are served without the flag.
+/// The default address of metrics.
 const METRICS_ADDRESS: &str = ":7443";
 
 /// Serves the content of ClusterCatalogs.

@@ -73,7 +73,7 @@ impl Config {
         Ok(())
     }
 
-    /// How every gate stands.
+    /// The state of every gate.
     pub fn gates(&self) -> [(&'static str, bool); 2] {
         [(METAS_GATE, self.metas), (GRAPHQL_GATE, self.graphql)]
     }

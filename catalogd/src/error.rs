@@ -56,13 +56,13 @@ impl CatalogdError {
     /// The remedy, for a person; `None` where the error may pass by itself, or names it.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
-            Self::NoImage(_) => Some("Name an image in spec.source.image.ref."),
+            Self::NoImage(_) => Some("Set spec.source.image.ref to an image."),
             Self::Pull(PullError::Refused(_)) => Some(
-                "The image is not a catalog: name the image of a catalog, not that of a bundle or of an operator.",
+                "The image is not a catalog: use the image of a catalog, not of a bundle or an operator.",
             ),
             Self::Pull(error) => error.advice(),
             Self::Store(StoreError::Ingest(error)) if error.is_content() => Some(
-                "The content of the image is not a catalog that can be read: \"olm catalog validate <image>\" lists what is wrong with it, for its author.",
+                "The content of the image is not a readable catalog: \"olm catalog validate <image>\" lists what is wrong with it, for its author.",
             ),
             Self::Known { advice, .. } => *advice,
             Self::Store(_) | Self::Remove(_) | Self::Api(_) | Self::Thread(_) | Self::Panicked(_) => None,

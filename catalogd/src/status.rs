@@ -113,12 +113,12 @@ fn report(writer: &mut ConditionWriter<'_>, facts: &Facts<'_>) {
                 writer.put(Serving, False, Reason::Unavailable, CONTENT_LOST);
             }
             if is_current {
-                let message = format!("{SERVING}; looking at the source again failed: {message}");
+                let message = format!("{SERVING}; checking the source again failed: {message}");
                 writer.summarize(true, Reason::Succeeded, &message, Activity::None);
                 return;
             }
             let message = advice.map_or_else(|| message.to_owned(), |advice| format!("{message}\n{advice}"));
-            // It is tried again all the same, but nothing comes of it before somebody acts.
+            // It is retried all the same, but cannot succeed before someone acts.
             let activity = if terminal || advice.is_some() {
                 Activity::Stalled(Reason::Blocked, &message)
             } else {

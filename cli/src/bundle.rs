@@ -27,26 +27,26 @@ const ANNOTATIONS_BYTES_MAX: u64 = 1 << 20;
 /// `olm bundle …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bundle {
-    /// Makes a bundle image from a folder with `manifests` and `metadata`.
+    /// Packs a folder with `manifests` and `metadata` into a bundle image.
     Pack(Box<Pack>),
-    /// Shows what an upgrade from one bundle to another changes: CRDs, objects, images, rights, install modes.
+    /// Shows what an upgrade from one bundle to another changes: CRDs, objects, images, permissions, install modes.
     ///
-    /// Exit code 0: every change is safe. 1: a CRD changes in an unsafe way or goes, or an install mode does. 2: the
-    /// question could not be answered.
+    /// Exit code 0: every change is safe. 1: a CRD changes in an unsafe way, or a CRD or install mode is removed. 2: the
+    /// bundles could not be compared.
     Diff(Box<diff::Diff>),
-    /// Prints the ServiceAccount an extension needs, with exactly its rights.
+    /// Prints the ServiceAccount for an extension, with exactly the permissions it needs.
     ///
-    /// The manifests can be applied as they are. Dangerous permissions are listed in comments at the top.
+    /// The manifests can be applied as they are. Risky permissions are listed in comments at the top.
     Rbac(Box<rbac::Rbac>),
     /// Prints the objects that installing a bundle would apply.
     ///
-    /// The controller adds labels and annotations of its own, and with the built-in certificate provider the Secrets
-    /// and CA bundles of webhooks. Exits with 1 when the bundle or the configuration is refused.
+    /// The controller also adds labels and annotations, and with the built-in certificate provider the Secrets and CA
+    /// bundles of webhooks. Exits with 1 if the bundle or the configuration is rejected.
     Render(Box<render::Render>),
-    /// Checks a bundle without a cluster: everything that is wrong with it, and hints for whoever installs it.
+    /// Checks a bundle without a cluster, and lists what is needed to install it.
     ///
-    /// Hints tell install modes with their configuration, what the extension's ServiceAccount will need, and what a
-    /// cluster must have. Exits with 1 when the bundle is not valid or cannot be read.
+    /// Hints list install modes with their configuration, what the extension's ServiceAccount needs, and what the
+    /// cluster must have. Exits with 1 if the bundle is invalid or cannot be read.
     Validate(Box<validate::Validate>),
 }
 

@@ -33,52 +33,52 @@ const CONFIGS: &str = "/configs";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Catalog {
     Render(render::Render),
-    /// Makes catalogs from templates, and templates from catalogs.
+    /// Converts templates to catalogs, and catalogs to templates.
     #[command(subcommand)]
     Template(template::Templates),
     Migrate(migrate::Migrate),
-    /// Makes a catalog image from a folder with a file-based catalog.
+    /// Packs a folder with a file-based catalog into a catalog image.
     Pack(Pack),
-    /// Serves a catalog over HTTP as a cluster does: /api/v1/all, /api/v1/metas.
+    /// Serves a catalog over HTTP like a cluster: /api/v1/all, /api/v1/metas.
     Serve(serve::Serve),
     /// Checks a catalog by the rules of `opm validate`.
     ///
     /// All findings are listed, those about packages as a tree. Rules that are documented but not enforced give
-    /// warnings. Where there is nothing to check, the path is probably wrong: that fails as well. The exit code is 0 for
-    /// a valid catalog, 1 for any other, 2 for usage errors.
+    /// warnings. An empty catalog is an error, because the path is probably wrong. Exit code 0: the catalog is valid.
+    /// 1: it is not. 2: usage error.
     Validate(Box<validate::Validate>),
-    /// Prints the document that begins a package: name, default channel, description and icon.
+    /// Prints the first document of a package: name, default channel, description and icon.
     Init(init::Init),
-    /// Writes the Dockerfile for an image with a catalog, beside the catalog's folder.
+    /// Writes a Dockerfile for a catalog image, next to the catalog's folder.
     ///
-    /// The image is for OLM v1, which needs the files only; with --base-image it is for OLM Classic as well. The
-    /// file is FOLDER.Dockerfile; one that is there is not overwritten.
+    /// The image is for OLM v1, which only needs the files; with --base-image also for OLM Classic. The file is
+    /// FOLDER.Dockerfile; an existing file is not overwritten.
     Dockerfile(dockerfile::Dockerfile),
     /// Lists packages, channels or bundles of a catalog.
     ///
-    /// Packages that are not valid are left out, with a warning for each on standard error. Asked for by name, such a
-    /// package is an error.
+    /// Invalid packages are left out, with a warning for each on standard error. If --package names one, that is an
+    /// error.
     List(Box<list::List>),
     /// Draws the upgrade graphs of a catalog.
     ///
     /// Arrows lead from older bundles to newer ones. The catalog need not be valid.
     Graph(Box<graph::Graph>),
-    /// Writes a part of a catalog, and reports the impact on its users.
+    /// Writes a part of a catalog, and reports what breaks.
     ///
-    /// Channels stay whole. Reported are bundles that lose their updates, entries that replace removed bundles, channels
-    /// without one head, unmet dependencies, and deprecations that are left out.
+    /// Channels stay complete. The report lists bundles that lose their upgrade path, entries that replace a removed
+    /// bundle, channels without a single head, unmet dependencies, and deprecations that are left out.
     Filter(Box<filter::Filter>),
-    /// Puts the catalogs of several operators together, each in a folder of its own.
+    /// Combines several catalogs, each in a folder of its own.
     ///
-    /// The same catalogs give the same bytes. A package in two of them is an error. The folder is written whole or
-    /// not at all.
+    /// The same catalogs give the same bytes. A package in two of them is an error. The folder is written completely
+    /// or not at all.
     Compose(Box<compose::Compose>),
 }
 
 /// `olm catalog pack`
 #[derive(Debug, Args)]
 pub(crate) struct Pack {
-    /// Folder with the catalog; everything in it goes into the image
+    /// Folder with the catalog; all its files become part of the image
     folder: PathBuf,
     #[command(flatten)]
     destination: Destination,

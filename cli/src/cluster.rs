@@ -11,13 +11,13 @@ use kube::{
 };
 use olm_runtime::{bounded, cluster_config};
 
-/// Which cluster, and as whom.
+/// The cluster, and the user on it.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Cluster {
-    /// Configuration of the cluster; else KUBECONFIG, ~/.kube/config, or the pod's own account
+    /// Kubeconfig of the cluster. Default: KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Context of the configuration to use instead of its current one
+    /// Context of the kubeconfig to use instead of the current one
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }

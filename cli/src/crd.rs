@@ -19,9 +19,9 @@ const FILE_BYTES_MAX: u64 = 32 << 20;
 /// `olm crd …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Crd {
-    /// Says whether definitions can replace others without harm to stored objects and clients.
+    /// Checks whether new CRDs can replace others without harm to stored objects and clients.
     ///
-    /// Exit code 0: every change is safe. 1: something is unsafe. 2: the question could not be answered.
+    /// Exit code 0: every change is safe. 1: a change is unsafe. 2: the check failed.
     Check(Box<check::Check>),
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn definitions(source: &Source, registries: &Registries) -> any
         named(&registries.bundle(source).await?.crds)?
     };
     if found.is_empty() {
-        bail!("{source}: there is no CustomResourceDefinition of apiextensions.k8s.io/v1 in it");
+        bail!("{source}: contains no CustomResourceDefinition of apiextensions.k8s.io/v1");
     }
     Ok(found)
 }

@@ -19,15 +19,17 @@ use crate::{
     sources::Registries,
 };
 
-/// The help text beside the options.
-pub(crate) const HELP: &str = "The plan is the controller's own: objects created, changed and deleted, images, CRDs, rights, and what the API server
-says of the objects in a dry-run. Nothing is written; a token of the extension's ServiceAccount is asked for, since its
-rights are what counts, and without one the plan says what is not known. Catalogs and bundles are pulled as images, the
-catalogs at the digest that the cluster serves. The digest of the plan is on the revision that is made by it
+/// The help text below the options.
+pub(crate) const HELP: &str = "The plan is the same as the controller's: objects that are created, changed and deleted, images, CRDs, permissions, and
+the result of a dry run on the API server. Nothing is written. The command creates a token of the extension's
+ServiceAccount, whose permissions matter; without one the plan says what is not known. Catalogs and bundles are pulled
+as images, the catalogs at the digest that the cluster serves. The revision that carries out the plan has its digest
 (annotation extensions.olm.operatorframework.io/plan-digest).
 
-Exit codes: 0 no new revision would be made, 2 one would be, or would be if nothing stood in its way, 1 the question
-could not be answered.
+To see the effect of a change first: pause the extension with the annotation
+extensions.olm.operatorframework.io/paused=true, change it, run olm diff, and remove the annotation.
+
+Exit codes: 0 no new revision, 2 a new revision would be made or is blocked, 1 the plan could not be made.
 
 Examples:
   olm diff lighthouse
@@ -36,17 +38,17 @@ Examples:
 /// `olm diff`
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The ClusterExtension
+    /// Name of the ClusterExtension
     extension: String,
     #[command(flatten)]
     cluster: Cluster,
     /// Namespace of the controller
     #[arg(long, value_name = "NAMESPACE", default_value = "olmv1-system")]
     system_namespace: String,
-    /// Feature gates of the controller, if it runs with other ones than usual
+    /// Feature gates of the controller, if they differ from the defaults
     #[arg(long, value_name = "GATE=BOOL,...", default_value = "", value_parser = gates)]
     feature_gates: Gates,
-    /// Form of the answer
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
@@ -63,7 +65,7 @@ fn gates(text: &str) -> Result<Gates, String> {
 
 impl Diff {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let folder = tempfile::tempdir().context("making a folder for bundles")?;
+        let folder = tempfile::tempdir().context("creating a folder for bundles")?;
         let cluster = self.cluster.config().await?;
         let catalogs = ClusterCatalogs::of(&cluster, self.registries.clone()).await?;
         let planner = Planner::new(Surroundings {

@@ -30,13 +30,13 @@ struct Arguments {
 /// The groups of commands.
 #[derive(Subcommand)]
 enum Command {
-    /// Works with catalogs.
+    /// Creates, checks, lists and serves catalogs.
     #[command(subcommand)]
     Catalog(catalog::Catalog),
-    /// Works with bundles.
+    /// Packs, checks and compares bundles, and prints what they need.
     #[command(subcommand)]
     Bundle(bundle::Bundle),
-    /// Says which bundle an extension would get from catalogs, and why; no cluster is needed.
+    /// Shows which bundle an extension would get from catalogs, and why; needs no cluster.
     #[command(after_help = resolve::HELP)]
     Resolve(resolve::Resolve),
     /// Shows which extensions run on a cluster, what is pending, and why.
@@ -45,7 +45,7 @@ enum Command {
     /// Shows what the next revision of an extension would do to a cluster.
     #[command(after_help = diff::HELP)]
     Diff(diff::Diff),
-    /// Works with CustomResourceDefinitions.
+    /// Checks CustomResourceDefinitions.
     #[command(subcommand)]
     Crd(crd::Crd),
 }

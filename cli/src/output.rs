@@ -9,10 +9,10 @@ use clap::ValueEnum;
 use olm_text::{one_line, visible, visible_json};
 use serde::Serialize;
 
-/// The form of a command's answer.
+/// The output format of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Text,
     /// One JSON document.
@@ -21,7 +21,7 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// The form of manifests.
+/// The format of manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum ManifestFormat {
     /// YAML documents.
@@ -29,11 +29,11 @@ pub(crate) enum ManifestFormat {
     Yaml,
     /// One JSON list.
     Json,
-    /// One object a line.
+    /// One object per line.
     Jsonl,
 }
 
-/// Writes an answer in the form asked for; `text` is made only when it is wanted.
+/// Writes an answer in a format; `text` is only called when it is needed.
 pub(crate) fn answer<T: Serialize>(
     out: &mut dyn Write,
     format: Format,
@@ -73,6 +73,11 @@ pub(crate) fn manifests(
         }
     }
     Ok(())
+}
+
+/// A number with its noun, such as `1 package` or `2 packages`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Rows with their cells in columns, two blanks between them. Further lines of a row's last cell are beneath its first;

@@ -24,7 +24,7 @@ pub(crate) struct Destination {
     layout: Option<PathBuf>,
     #[command(flatten)]
     registries: Registries,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }

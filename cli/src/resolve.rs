@@ -23,10 +23,10 @@ use crate::{
     sources::Registries,
 };
 
-/// The help text beside the options.
-pub(crate) const HELP: &str = "The answer is the controller's own: the same catalogs, priorities and settings give the same bundle, or the same error.
+/// The help text below the options.
+pub(crate) const HELP: &str = "The result is the same as the controller's, given the same catalogs, priorities and settings.
 
-Exit codes: 0 there is an answer, 1 there is none or a catalog cannot be read, 2 the command is wrong.
+Exit codes: 0 a bundle was found, 1 none was found or a catalog cannot be read, 2 usage error.
 
 Examples:
   olm resolve --catalog ./catalog --package lighthouse-operator
@@ -37,8 +37,8 @@ Examples:
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "a flag is given or not, and each has a name")]
 pub(crate) struct Resolve {
-    /// A catalog: a folder or file, an OCI image layout, an image reference, or the address of a served catalog
-    /// (https://host/catalogs/name). With `=N` at its end it has the priority N, else 0. May be repeated
+    /// A catalog: a folder or file, an OCI image layout, an image reference, or the URL of a served catalog
+    /// (https://host/catalogs/name). Append `=N` for a priority other than 0. May be repeated
     #[arg(long = "catalog", value_name = "PATH|IMAGE|URL[=PRIORITY]", required = true)]
     catalogs: Vec<Named>,
     /// The package, as in spec.source.catalog.packageName
@@ -50,32 +50,31 @@ pub(crate) struct Resolve {
     /// A channel, as in spec.source.catalog.channels; may be repeated
     #[arg(long = "channel")]
     channels: Vec<String>,
-    /// The installed bundle: its name, or its version. A bundle that no catalog lists any more is named with its
-    /// version: name=version
+    /// Name or version of the installed bundle; name=version for a bundle that no catalog lists any more
     #[arg(long, value_name = "NAME|VERSION|NAME=VERSION")]
     installed: Option<String>,
     /// The catalog that the installed bundle came from, as written for --catalog, without the priority
     #[arg(long, value_name = "CATALOG", requires = "installed")]
     installed_from: Option<String>,
-    /// Which updates are allowed, as in spec.source.catalog.upgradeConstraintPolicy
+    /// Which upgrades are allowed, as in spec.source.catalog.upgradeConstraintPolicy
     #[arg(long, value_enum, default_value_t = Policy::CatalogProvided)]
     policy: Policy,
-    /// Refuse bundles that declare dependencies (annotation dependencies: Refuse)
+    /// Reject bundles that declare dependencies (annotation dependencies: Refuse)
     #[arg(long)]
     refuse_dependencies: bool,
-    /// Keep to the installed major version (annotation major-updates: Block)
+    /// Stay in the installed major version (annotation major-updates: Block)
     #[arg(long)]
     block_major_updates: bool,
-    /// Keep to the catalog of the installed bundle (annotation same-catalog: Required)
+    /// Stay with the catalog of the installed bundle (annotation same-catalog: Required)
     #[arg(long)]
     same_catalog: bool,
-    /// Tell of each other bundle of the package why it is not the answer, and what would meet the requirements
+    /// Explain for every other bundle of the package why it was not chosen, and what would meet the requirements
     #[arg(long)]
     explain: bool,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
-    /// Authority (PEM file) to trust for catalogs that are read over HTTPS
+    /// CA certificate (PEM file) to trust for catalogs that are read over HTTPS
     #[arg(long, value_name = "FILE")]
     catalog_ca: Option<std::path::PathBuf>,
     #[command(flatten)]
@@ -85,7 +84,7 @@ pub(crate) struct Resolve {
 /// `upgradeConstraintPolicy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Policy {
-    /// Only along the upgrade edges of the catalog
+    /// Only along the upgrade paths of the catalog
     #[value(name = "CatalogProvided", alias = "catalog-provided")]
     CatalogProvided,
     /// To any version, downgrades included
@@ -117,7 +116,7 @@ impl Resolve {
         if let Some(origin) = &self.installed_from
             && !self.catalogs.iter().any(|named| named.source == *origin)
         {
-            bail!("--installed-from {origin}: no such catalog: name one of those given with --catalog");
+            bail!("--installed-from {origin}: no such catalog: pass one of those given with --catalog");
         }
         Ok(Request {
             package: self.package.clone(),
@@ -171,7 +170,10 @@ fn installed(text: &str, contents: &[PackageContent]) -> anyhow::Result<Installe
         }
         several => {
             let names: Vec<&str> = several.iter().map(|one| one.name.as_str()).collect();
-            bail!("--installed {text}: several bundles have this version, name one: {}", names.join(", "))
+            bail!(
+                "--installed {text}: several bundles have this version, pass the name of one: {}",
+                names.join(", ")
+            )
         }
     }
 }

@@ -101,26 +101,26 @@ fn layout_at(text: &str) -> anyhow::Result<Source> {
     {
         return Ok(Source::Layout(folder.into(), Some(name.to_owned())));
     }
-    bail!("{text}: no OCI image layout: such a folder has the files oci-layout and index.json")
+    bail!("{text}: not an OCI image layout, which has the files oci-layout and index.json")
 }
 
 /// How registries are reached.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Registries {
-    /// Do not check registries' certificates, and allow plain HTTP: a host with port; may be repeated
+    /// Registry (host:port) to use with plain HTTP or an untrusted certificate; may be repeated
     #[arg(long, value_name = "HOST")]
     insecure_registry: Vec<String>,
-    /// Folder with certificates (*.crt) of registries to trust besides the system's
+    /// Folder with CA certificates (*.crt) to trust for registries, in addition to the system's
     #[arg(long, value_name = "FOLDER")]
     cas_dir: Option<PathBuf>,
-    /// File with credentials for registries, in the form of docker's config.json
+    /// File with credentials for registries, in the format of Docker's config.json
     #[arg(long, value_name = "FILE", env = "REGISTRY_AUTH_FILE")]
     auth_file: Option<PathBuf>,
-    /// Registries configuration: insecure, blocked and relocated registries
+    /// Registries configuration (registries.conf): mirrors, insecure and blocked registries
     #[arg(long, value_name = "FILE", env = "CONTAINERS_REGISTRIES_CONF")]
     #[expect(clippy::struct_field_names, reason = "the name of the file and of its flag")]
     registries_conf: Option<PathBuf>,
-    /// Ask no registry for anything; only folders and layouts can be read
+    /// Contact no registry; only folders and layouts can be read
     #[arg(long)]
     offline: bool,
 }
@@ -155,7 +155,7 @@ impl Registries {
     /// A puller for images of registries, with these settings.
     pub(crate) fn puller(&self) -> anyhow::Result<Puller> {
         if self.offline {
-            bail!("--offline: images of registries are not fetched; name a folder or an OCI image layout");
+            bail!("--offline: images are not fetched from registries; pass a folder or an OCI image layout");
         }
         let mut config = PullerConfig::new(std::env::temp_dir());
         config.registries_conf.clone_from(&self.registries_conf);
@@ -173,7 +173,7 @@ impl Registries {
     /// Whether something may be fetched from `address`.
     pub(crate) fn allow_network(&self, address: &str) -> anyhow::Result<()> {
         if self.offline {
-            bail!("--offline: {address} is not fetched; name a folder, a file or an OCI image layout");
+            bail!("--offline: {address} is not fetched; pass a folder, a file or an OCI image layout");
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Registries {
         if let all @ [first, ..] = bundles(&opened.tree).as_slice()
             && !first.is_empty()
         {
-            bail!("{source}: this is not a bundle, it has bundles in it: name one of them: {}", named(all));
+            bail!("{source}: this is not a bundle, but contains bundles: pass one of them: {}", named(all));
         }
         opened.tree.bundle_files()
     }

@@ -16,9 +16,9 @@ use crate::{
     output::{self, Format},
 };
 
-/// The help text beside the options.
+/// The help text below the options.
 pub(crate) const HELP: &str =
-    "Without a name: every ClusterExtension on a line. With one: its conditions, revisions and catalogs.
+    "Without a name: one line for each ClusterExtension. With a name: its conditions, revisions and catalogs.
 
 Examples:
   olm status
@@ -28,11 +28,11 @@ Examples:
 /// `olm status`
 #[derive(Debug, Args)]
 pub(crate) struct StatusCommand {
-    /// The ClusterExtension; without it all of them
+    /// Name of the ClusterExtension; default: all
     extension: Option<String>,
     #[command(flatten)]
     cluster: Cluster,
-    /// Form of the answer
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
 }
@@ -46,7 +46,7 @@ impl StatusCommand {
         if let Some(name) = &self.extension {
             extensions.retain(|extension| extension.name_any() == *name);
             if extensions.is_empty() {
-                bail!("there is no ClusterExtension {name:?}: `olm status` lists those there are");
+                bail!("there is no ClusterExtension {name:?}: `olm status` lists all");
             }
         }
         let status = Status::of(&extensions, &sets, &catalogs);

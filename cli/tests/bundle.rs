@@ -145,11 +145,13 @@ fn providers_namespaces_and_configurations_are_asked_for_by_flags() {
     ]);
     assert!(stdout(&rights).contains("sample-service-cert"), "{}", stderr(&rights));
     assert!(
-        stdout(&rights).contains("# There are webhooks. These are the rights where the controller makes")
+        stdout(&rights)
+            .contains("# The bundle has webhooks. These permissions assume that the controller issues")
     );
     let rights = olm(&["bundle", "rbac", source, "-n", "ops", "--watch-namespace", "apps"]);
-    let told = "on a cluster without it,\n# name --certificate-provider openshift-service-ca or built-in.\n";
-    assert!(stdout(&rights).contains(told), "{}", stdout(&rights));
+    let printed =
+        "on a cluster without\n# it, pass --certificate-provider openshift-service-ca or built-in.\n";
+    assert!(stdout(&rights).contains(printed), "{}", stdout(&rights));
 }
 
 #[test]

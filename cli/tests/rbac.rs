@@ -61,7 +61,9 @@ fn the_account_its_roles_and_what_is_dangerous_are_printed() {
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{text}");
     assert!(
-        text.starts_with("# Whoever can use this account:\n# - may read Secrets of every namespace\n"),
+        text.starts_with(
+            "# This ServiceAccount, and everyone who can use it:\n# - may read Secrets of every namespace\n"
+        ),
         "{text}"
     );
     for wanted in ["kind: ServiceAccount", "name: ops-sam", "- secrets", "namespace: ops"] {
@@ -84,12 +86,12 @@ fn dangers_are_grouped_the_worst_first() {
     let output = olm(&["bundle", "rbac", path(folder.path()), "-n", "ops"]);
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{text}");
-    let told: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
+    let printed: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).collect();
     assert_eq!(
-        told,
+        printed,
         [
-            "# Whoever can use this account:",
-            "# - may give itself more rights than it has (escalate, bind)",
+            "# This ServiceAccount, and everyone who can use it:",
+            "# - may give itself more permissions than it has (escalate, bind)",
             "# - may act as other users, groups or ServiceAccounts (impersonate)",
             "# - may read Secrets of every namespace",
             "# - may run commands in Pods or reach into nodes (exec, attach, proxy)",
@@ -115,14 +117,14 @@ fn webhooks_of_the_bundle_that_see_pods_are_named() {
     let output = olm(&["bundle", "rbac", path(folder.path()), "-n", "ops"]);
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    let told: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).take(5).collect();
+    let printed: Vec<&str> = text.lines().take_while(|line| line.starts_with('#')).take(5).collect();
     assert_eq!(
-        told,
+        printed,
         [
-            "# Whoever can use this account:",
+            "# This ServiceAccount, and everyone who can use it:",
             "# - may read Secrets of every namespace",
             "# - may register webhooks that see or change what others write, Pods included",
-            "# Webhooks of the bundle that the API server asks about Pods:",
+            "# Webhooks of the bundle that see Pods:",
             "# - MutatingWebhookConfiguration sees.example.com",
         ]
     );
@@ -134,7 +136,7 @@ fn the_shorter_form_carries_a_warning_and_json_is_a_list() {
     let folder = bundle();
     let arguments = ["bundle", "rbac", path(folder.path()), "-n", "ops", "--escalate"];
     let text = String::from_utf8(olm(&arguments).stdout).expect("text");
-    assert!(text.starts_with("# WARNING: made with --escalate."), "{text}");
+    assert!(text.starts_with("# WARNING: generated with --escalate."), "{text}");
     assert!(text.contains("- escalate") && text.contains("- bind") && !text.contains("- secrets"), "{text}");
 
     let token = ["-o", "json", "--token-for", "olmv1-system/controller"];
@@ -156,7 +158,7 @@ fn bad_input_is_reported_in_a_sentence() {
     for (arguments, wanted) in [
         (
             vec!["bundle", "rbac", path(folder.path()), "-n", "ops", "--token-for", "x"],
-            "name the controller's account as NAMESPACE/NAME",
+            "write the controller's ServiceAccount as NAMESPACE/NAME",
         ),
         (
             vec!["bundle", "rbac", path(folder.path()), "-n", "ops", "--config", "/none.yaml"],
@@ -166,10 +168,10 @@ fn bad_input_is_reported_in_a_sentence() {
             vec!["bundle", "rbac", "busybox", "-n", "ops"],
             "\"busybox\" is neither a file or folder here nor an image reference",
         ),
-        (vec!["bundle", "rbac", "oci:/none", "-n", "ops"], "no OCI image layout"),
+        (vec!["bundle", "rbac", "oci:/none", "-n", "ops"], "not an OCI image layout"),
         (
             vec!["bundle", "rbac", "a.example/b:v1", "-n", "ops", "--offline"],
-            "--offline: images of registries are not fetched",
+            "--offline: images are not fetched from registries",
         ),
     ] {
         let output = olm(&arguments);

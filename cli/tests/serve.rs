@@ -24,7 +24,7 @@ fn ended(arguments: &[&str]) -> Output {
 /// A server, ended with its test.
 struct Served {
     process: Child,
-    told: Value,
+    printed: Value,
 }
 
 impl Served {
@@ -41,12 +41,12 @@ impl Served {
                 break;
             }
         }
-        let told = serde_json::from_str(&text).expect("JSON");
-        Self { process, told }
+        let printed = serde_json::from_str(&text).expect("JSON");
+        Self { process, printed }
     }
 
     fn url(&self, endpoint: &str) -> String {
-        self.told[endpoint].as_str().expect("an address").to_owned()
+        self.printed[endpoint].as_str().expect("an address").to_owned()
     }
 
     /// Status and body.
@@ -101,13 +101,13 @@ fn a_folder_is_served_on_loopback_until_a_signal_comes() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
         let served = Served::start(&[path(folder.path())]);
         assert!(served.url("all").starts_with("http://127.0.0.1:"));
-        assert_eq!(served.told["documents"], 2);
-        assert!(served.told["digest"].as_str().expect("text").starts_with("sha256:"));
+        assert_eq!(served.printed["documents"], 2);
+        assert!(served.printed["digest"].as_str().expect("text").starts_with("sha256:"));
         assert_eq!(Served::ask("GET", &served.url("all"), ""), (200, format!("{PACKAGE}{CHANNEL}")));
         let metas = served.url("metas");
         assert_eq!(Served::ask("GET", &format!("{metas}?package=sample"), ""), (200, CHANNEL.to_owned()));
         assert_eq!(Served::ask("GET", &format!("{metas}?x=1"), "").0, 400);
-        assert_eq!(served.told["graphql"], Value::Null);
+        assert_eq!(served.printed["graphql"], Value::Null);
         let graphql = metas.replace("metas", "graphql");
         assert_eq!(Served::ask("POST", &graphql, "").0, 404);
         assert_eq!(served.end(signal), Some(0));
@@ -152,18 +152,18 @@ fn what_cannot_be_served_is_an_error_with_its_reason() {
         (catalog(), tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     fs::write(broken.path().join("c.yaml"), "schema: [").expect("written");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    for (arguments, told) in [
+    for (arguments, printed) in [
         (vec![path(empty.path())], "there are no files: a catalog has at least one"),
         (vec![path(broken.path())], "c.yaml"),
         (vec![path(folder.path()), "--name", "No"], "--name \"No\": a catalog's name is a DNS subdomain"),
         (vec![path(folder.path()), "--addr", "8080"], "address \"8080\" is not of the form [host]:port"),
-        (vec!["quay.io/a/b:v1", "--offline"], "--offline: images of registries are not fetched"),
+        (vec!["quay.io/a/b:v1", "--offline"], "--offline: images are not fetched from registries"),
     ] {
         let mut all = vec!["catalog", "serve"];
         all.extend(arguments);
         let output = ended(&all);
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(1) && text.contains(told), "{told}: {text}");
+        assert!(output.status.code() == Some(1) && text.contains(printed), "{printed}: {text}");
     }
     let address = taken.local_addr().expect("an address").to_string();
     let output = ended(&["catalog", "serve", path(folder.path()), "--addr", &address]);

@@ -15,7 +15,7 @@ pub(crate) fn advice(error: &ClientError) -> Option<String> {
             "Namespace {namespace:?} is being deleted: create it again once it is gone, with ServiceAccount {name:?}, or delete the extension."
         )),
         ClientError::TokenForbidden { namespace, .. } => Some(format!(
-            "Allow the controller to make tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
+            "Allow the controller to create tokens for ServiceAccounts in namespace {namespace:?}: \"olm bundle rbac --token-for\" prints the Role and RoleBinding."
         )),
         // The remedy for a replaced ServiceAccount depends on the extension.
         ClientError::AccountReplaced { .. }

@@ -3,17 +3,17 @@
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use catalogd::{CatalogFlags, Trust};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use olm_runtime::{FeatureGates, ProcessFlags, ProcessSettings, Terms};
 use operator_controller::{
     Config, Gates, MAX_CONCURRENT_RECONCILES, ProviderSetting, RemoteCatalogd, WebhookCertificates, account,
 };
 
-/// Where catalog content is served without the flag; `:8443` has the metrics, as upstream.
+/// The default address of catalog content; `:8443` has the metrics, as upstream.
 const CATALOGS_ADDRESS: &str = ":8444";
-/// Where metrics are served without the flag.
+/// The default address of metrics.
 const METRICS_ADDRESS: &str = ":8443";
-/// What --webhook-certificate-lifetime may be: a rotation needs seconds, X.509 ends with the year 9999.
+/// The range of --webhook-certificate-lifetime: a rotation needs seconds, X.509 ends with the year 9999.
 const LIFETIME: RangeInclusive<Duration> = Duration::from_secs(30)..=Duration::from_hours(876_000);
 
 /// Installs and upgrades operators from catalogs, and serves the catalogs.
@@ -27,59 +27,39 @@ pub(crate) struct Args {
     /// Folder for pulled bundles.
     #[arg(long, default_value = "/var/cache/operator-controller")]
     cache_path: PathBuf,
-    /// host[:port] of a catalogd on its own; without it catalogd runs in this process.
+    /// host[:port] of a separate catalogd; without it catalogd runs in this process.
     #[arg(long)]
     catalogd_address: Option<String>,
-    /// Folder with the certificates that the catalogd of --catalogd-address is trusted by [default: the authority
-    /// it publishes in the ConfigMap catalogd-serving-cert].
+    /// Folder with CA certificates for --catalogd-address [default: the CA that catalogd publishes in the ConfigMap
+    /// catalogd-serving-cert].
     #[arg(long, default_value = "", hide_default_value = true)]
     catalogd_cas_dir: String,
-    /// Account of extensions that name none: [<namespace>/]<name>. Overrides the ConfigMap olmv1-settings, for a
-    /// process whose cluster has no admission policies.
+    /// ServiceAccount of extensions that name none: [<namespace>/]<name>. Overrides the ConfigMap olmv1-settings; for
+    /// clusters without the admission policies.
     #[arg(long)]
     default_service_account: Option<String>,
-    /// How long a catalog that has never been served is waited for, where another one has an answer.
+    /// How long to wait for a catalog that was never served before others are used without it.
     #[arg(long, default_value = "2m", value_parser = duration)]
     catalog_deadline: Duration,
-    /// Who makes the certificates of webhooks; auto takes cert-manager or OpenShift's service CA where the cluster
-    /// has their kinds, else the built-in provider.
+    /// Provider of webhook certificates; auto uses cert-manager or OpenShift's service CA if the cluster has them,
+    /// otherwise the built-in provider.
     #[arg(long, value_enum, default_value = "auto")]
-    webhook_certificate_provider: Provider,
-    /// Life of certificates of the built-in provider, renewed when a third is left. Shorter ones are for tests.
+    webhook_certificate_provider: ProviderSetting,
+    /// Lifetime of certificates of the built-in provider; they are renewed when a third is left.
     #[arg(long, default_value = "17520h", value_parser = lifetime)]
     webhook_certificate_lifetime: Duration,
-    /// Extensions that are worked on at the same time, and revisions likewise.
+    /// Number of extensions, and of revisions, to reconcile at the same time.
     #[arg(long, default_value_t = MAX_CONCURRENT_RECONCILES, value_parser = clap::value_parser!(u16).range(1..=512))]
     max_concurrent_reconciles: u16,
-    /// How long others honour the lease of a leader that no longer renews it.
+    /// How long other replicas wait for a leader that no longer renews its Lease.
     #[arg(long, default_value = "137s", value_parser = duration)]
     leader_elect_lease_duration: Duration,
-    /// How long the leader tries to renew its lease before it gives up; shorter than the lease's duration.
+    /// How long the leader tries to renew its Lease before it gives up; shorter than the Lease's duration.
     #[arg(long, default_value = "107s", value_parser = duration)]
     leader_elect_renew_deadline: Duration,
-    /// Time between two attempts to take or renew the lease; shorter than the deadline.
+    /// Time between two attempts to acquire or renew the Lease; shorter than the deadline.
     #[arg(long, default_value = "26s", value_parser = duration)]
     leader_elect_retry_period: Duration,
-}
-
-/// The values of --webhook-certificate-provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Provider {
-    Auto,
-    CertManager,
-    OpenshiftServiceCa,
-    BuiltIn,
-}
-
-impl From<Provider> for ProviderSetting {
-    fn from(provider: Provider) -> Self {
-        match provider {
-            Provider::Auto => Self::Auto,
-            Provider::CertManager => Self::CertManager,
-            Provider::OpenshiftServiceCa => Self::OpenshiftServiceCa,
-            Provider::BuiltIn => Self::BuiltIn,
-        }
-    }
 }
 
 /// A duration that leaves time for a rotation, and that calendars can hold.
@@ -92,7 +72,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     text.parse::<jiff::SignedDuration>()
         .ok()
         .and_then(|d| Duration::try_from(d).ok())
-        .ok_or_else(|| format!("{text:?} is no duration: write for instance 90s, 15m or 12h"))
+        .ok_or_else(|| format!("{text:?} is not a duration: write for instance 90s, 15m or 12h"))
 }
 
 impl Args {
@@ -132,7 +112,7 @@ impl Args {
         let mut catalogd = self.catalogs.config()?;
         let mut gates = Gates::default();
         gates.apply(&FeatureGates::parse(&self.process.feature_gates)?, &mut catalogd)?;
-        let provider = self.webhook_certificate_provider.into();
+        let provider = self.webhook_certificate_provider;
         gates.check_provider(provider)?;
         let config = Config {
             cache_path: self.cache_path,
@@ -176,7 +156,7 @@ mod tests {
         assert!(!off.process.leader_elect);
         let wrong = Args::try_parse_from(["operator-controller", "--gc-interval=soon"]).unwrap();
         assert!(wrong.catalogs.config().is_err());
-        assert_eq!(args.webhook_certificate_provider, Provider::Auto);
+        assert_eq!(args.webhook_certificate_provider, ProviderSetting::Auto);
         let terms = args.terms().unwrap();
         assert_eq!(format!("{terms:?}"), format!("{:?}", olm_runtime::DEFAULT_TERMS));
         let late = ["operator-controller", "--leader-elect-renew-deadline=3m"];

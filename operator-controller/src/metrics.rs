@@ -21,7 +21,7 @@ impl DriftRepairs {
         // The library appends `_total` itself.
         registry.register(
             "olm_drift_repairs",
-            "Objects of revisions that were brought back to what the revision says, by their kind",
+            "Objects of revisions that were restored after an outside change, by their kind",
             repairs.0.clone(),
         );
         repairs

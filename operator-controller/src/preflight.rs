@@ -1,11 +1,8 @@
 //! What is checked before a revision is written, so that nothing is half applied: the rights of the account,
 //! the safety of CRD changes, and the API server's own opinion of every object.
 
-mod crds;
-mod dry_run;
 mod kube_version;
-mod second_opinion;
-mod stored_objects;
+pub(crate) mod stored_objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +23,6 @@ use olm_rbac::{Held, Permission, Target};
 use olm_runtime::{Discovery, DiscoveryError, api_text, bounded};
 use serde_json::Value;
 
-pub(crate) use crds::{CrdPreflight, check as check_crds};
-pub(crate) use dry_run::{Look, look};
 pub(crate) use kube_version::check as check_kube_version;
 
 use crate::concurrently::{REQUESTS, concurrently};
@@ -96,7 +91,7 @@ async fn targets<'a>(discovery: &Discovery, phases: &'a [Phase]) -> Result<Vec<T
 
 fn unknown_kind(key: &ObjectKey) -> String {
     format!(
-        "the cluster does not serve kind {:?} of {:?}, which object {:?} of the bundle needs: install what provides it first",
+        "the cluster does not serve kind {:?} of {:?}, which object {:?} of the bundle needs: install the operator or CRD that provides it first",
         key.kind,
         key.api_version(),
         key.name

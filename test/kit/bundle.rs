@@ -328,13 +328,14 @@ pub fn lighthouse(version: &str) -> PathBuf {
 /// The API group of the sample bundles.
 pub const LIGHTHOUSE_GROUP: &str = "lighthouse.example.com";
 
-/// Copies the folder of a bundle with a text replaced.
-pub fn copy(from: &Path, to: &Path, (old, new): (&str, &str)) -> Result<()> {
+/// Copies the folder of a bundle with texts replaced, each by the one beside it.
+pub fn copy(from: &Path, to: &Path, replaced: &[(&str, &str)]) -> Result<()> {
     for part in ["manifests", "metadata"] {
         fs::create_dir_all(to.join(part))?;
         for entry in fs::read_dir(from.join(part))? {
             let entry = entry?;
-            let text = fs::read_to_string(entry.path())?.replace(old, new);
+            let text = fs::read_to_string(entry.path())?;
+            let text = replaced.iter().fold(text, |text, (old, new)| text.replace(old, new));
             fs::write(to.join(part).join(entry.file_name()), text)?;
         }
     }

@@ -95,12 +95,11 @@ impl Cluster {
         if let Some(list) = olm_test_programs::variable("KUBECONFIG") {
             return Ok(Self { kind: Kind::Given { kubeconfig: given::copy(&given::read(&list)?)? } });
         }
-        let tools = match options.tools.clone() {
-            Some(tools) => tools,
-            None => {
-                let locate = || Tools::locate(&[API_SERVER, CONTROLLERS].concat());
-                tokio::task::spawn_blocking(locate).await??
-            }
+        let tools = if let Some(tools) = options.tools.clone() {
+            tools
+        } else {
+            let locate = || Tools::locate(&[API_SERVER, CONTROLLERS].concat());
+            tokio::task::spawn_blocking(locate).await??
         };
         Ok(Self { kind: Kind::Own(Box::new(start::start(&tools, &options).await?)) })
     }
@@ -158,16 +157,6 @@ impl Cluster {
     /// A client of a user in groups.
     pub async fn client_for(&self, user: &str, groups: &[&str]) -> Result<Client> {
         client(&self.kubeconfig_for(user, groups)?).await
-    }
-
-    /// A client that shows this token and nothing else.
-    pub async fn client_with_token(&self, token: &str) -> Result<Client> {
-        let mut config = config(&self.kubeconfig_admin()).await?;
-        config.auth_info = kube::config::AuthInfo {
-            token: Some(token.to_owned().into()),
-            ..kube::config::AuthInfo::default()
-        };
-        Ok(Client::try_from(config)?)
     }
 
     /// The path of `kubectl`: the control plane's, or the one found in `PATH` for a given cluster.

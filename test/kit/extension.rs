@@ -1,13 +1,11 @@
 //! ClusterExtensions as tests create them, and what they report.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Result, ensure};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
-use olm_api::{ConditionType, names::CATALOG_NAME_LABEL, v1::ClusterExtension};
+use olm_api::{ConditionType, Conditions, names::CATALOG_NAME_LABEL, v1::ClusterExtension};
 use serde_json::{Value, json};
 
 /// The ServiceAccount that installs, in the namespace of each test.
@@ -29,6 +27,11 @@ pub fn extension(name: &str, namespace: &str, package: &str, catalog: &str, filt
     })
 }
 
+/// `Status/Reason/Message` of a condition, or nothing.
+pub fn condition_text(conditions: &Conditions, type_: ConditionType) -> String {
+    conditions.find(type_).map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default()
+}
+
 /// What an extension reports.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
@@ -36,13 +39,13 @@ pub struct Shown {
     pub version: Option<String>,
     /// Whether Progressing is about the newest generation.
     pub generation_seen: bool,
-    conditions: BTreeMap<String, (String, String, String)>,
+    conditions: Conditions,
 }
 
 impl Shown {
     /// `Status/Reason/Message` of a condition, or nothing.
     pub fn condition(&self, type_: ConditionType) -> String {
-        self.conditions.get(type_.as_str()).map(|(s, r, m)| format!("{s}/{r}/{m}")).unwrap_or_default()
+        condition_text(&self.conditions, type_)
     }
 }
 
@@ -97,11 +100,7 @@ impl Extension {
         Ok(Shown {
             version: status.install.as_ref().map(|install| install.bundle.version.clone()),
             generation_seen: progressing.is_some_and(|c| c.observed_generation == generation),
-            conditions: status
-                .conditions
-                .iter()
-                .map(|c| (c.type_.clone(), (c.status.clone(), c.reason.clone(), c.message.clone())))
-                .collect(),
+            conditions: status.conditions,
         })
     }
 

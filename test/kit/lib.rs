@@ -35,4 +35,6 @@ pub mod wait;
 pub mod world;
 
 /// A registry in memory, for everything but tests of registries themselves; those use [`distribution`].
-pub use olm_test_registry as registry;
+pub mod registry {
+    pub use olm_test_registry::Registry;
+}

@@ -173,14 +173,6 @@ impl Proxy {
         });
     }
 
-    /// Breaks the connections of all watches.
-    pub fn break_watches(&self) {
-        self.shared.gate.send_modify(|gate| {
-            gate.flow = Flow::Open;
-            gate.broken += 1;
-        });
-    }
-
     /// Changes the weather.
     pub fn weather(&self, weather: Option<Weather>) {
         self.shared.state().weather = weather;

@@ -77,7 +77,7 @@ impl<'a> Scenario<'a> {
             return Ok(folder.to_owned());
         };
         let own = self.bundles.path().join(version);
-        copy(folder, &own, (LIGHTHOUSE_GROUP, &self.group()))?;
+        copy(folder, &own, &[(LIGHTHOUSE_GROUP, &self.group())])?;
         Ok(own)
     }
 

@@ -1,7 +1,7 @@
 //! ClusterCatalog: an image of catalog content that the cluster serves.
 //!
-//! The rules on image references search rather than match, as upstream's do: they stop the common slips at
-//! admission, and the strict parse of the controller says the rest.
+//! The rules on image references search rather than match, as upstream's do: they catch common mistakes at
+//! admission; the controller parses strictly and reports the rest.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{CustomResource, KubeSchema};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::common::{rule, union_member};
 use crate::conditions::Conditions;
 
-/// Where the catalog's content comes from and how it takes part in resolution.
+/// The source of the catalog's content, and its part in resolution.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "olm.operatorframework.io",
@@ -32,15 +32,15 @@ use crate::conditions::Conditions;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterCatalogSpec {
-    /// Where the content comes from.
+    /// The source of the content.
     pub source: CatalogSource,
 
-    /// Which catalog wins when several offer a bundle equally good: the higher number.
+    /// The priority among catalogs that offer the same package: the highest number wins.
     #[serde(default)]
     #[schemars(range(min = i32::MIN, max = i32::MAX))]
     pub priority: i32,
 
-    /// Whether clients may use the content.
+    /// Whether the content is served and used. `Unavailable`: as if the catalog did not exist.
     #[serde(default)]
     pub availability_mode: AvailabilityMode,
 }
@@ -48,7 +48,7 @@ pub struct ClusterCatalogSpec {
 /// Whether clients may use a catalog's content.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AvailabilityMode {
-    /// The content is dropped, as though the catalog did not exist.
+    /// The content is removed, as if the catalog did not exist.
     // First, because refusals list the values in this order, as upstream's do.
     Unavailable,
     /// The content is served.
@@ -56,7 +56,7 @@ pub enum AvailabilityMode {
     Available,
 }
 
-/// Where a catalog's content comes from: a union, `type` says which member is set.
+/// The source of a catalog's content: a union, `type` says which member is set.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = union_member(
@@ -67,7 +67,7 @@ pub struct CatalogSource {
     #[serde(rename = "type")]
     pub type_: CatalogSourceType,
 
-    /// The image, when the source is one.
+    /// The image. Required when `type` is `Image`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageSource>,
 }
@@ -110,8 +110,8 @@ pub struct ImageSource {
     #[x_kube(validation = digest_hex())]
     pub ref_: String,
 
-    /// Minutes between two checks whether the tag has moved. Unset: the tag is checked only when the catalog changes.
-    /// A digest cannot change, so the two exclude each other.
+    /// Minutes between two checks for a new image under the tag. Unset: the tag is only checked when the catalog
+    /// changes. Cannot be set together with a digest, which never changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub poll_interval_minutes: Option<i64>,
@@ -126,25 +126,25 @@ pub struct ClusterCatalogStatus {
     #[schemars(schema_with = "super::common::conditions")]
     pub conditions: Conditions,
 
-    /// The image by digest whose content is served.
+    /// The image, by digest, whose content is served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolved_source: Option<ResolvedCatalogSource>,
 
-    /// Where the content is served.
+    /// The addresses of the served content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub urls: Option<ClusterCatalogUrls>,
 
-    /// When the served content was unpacked.
+    /// The time at which the served content was unpacked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "date_time")]
     pub last_unpacked: Option<Time>,
 }
 
-/// Where a catalog's content is served.
+/// The addresses of a catalog's content.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterCatalogUrls {
-    /// The base of the catalog's addresses, without a slash at its end; clients append `/api/v1/all`.
+    /// The base URL of the catalog, without a trailing slash; clients append `/api/v1/all`.
     #[schemars(length(max = 525))]
     #[x_kube(validation = rule("isURL(self)", "must be a valid URL"))]
     #[x_kube(validation = rule(
@@ -154,7 +154,7 @@ pub struct ClusterCatalogUrls {
     pub base: String,
 }
 
-/// What a source stood for: a union, `type` says which member is set.
+/// The resolved source: a union, `type` says which member is set.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = union_member(

@@ -1,4 +1,4 @@
-//! ClusterExtension: an operator somebody wants installed, and what became of it.
+//! ClusterExtension: an operator to install, and its state.
 //!
 //! The fields upstream calls experimental (`config`, `progressDeadlineMinutes`, `activeRevisions`,
 //! `install.bundle.release`) are part of the one schema. The rules keep upstream's messages to the letter.
@@ -14,14 +14,14 @@ use super::common::{
 };
 use crate::conditions::Conditions;
 
-/// What is to be installed, where, and how updates are chosen.
+/// The package to install, the namespace, and the rules for upgrades.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "olm.operatorframework.io",
     version = "v1",
     kind = "ClusterExtension",
     status = "ClusterExtensionStatus",
-    doc = "ClusterExtension asks for an operator, and for its updates, from the cluster's catalogs.",
+    doc = "ClusterExtension installs an operator from the cluster's catalogs and keeps it up to date.",
     derive = "Default",
     derive = "PartialEq",
     annotation("olm.operatorframework.io/generator", "standard"),
@@ -65,13 +65,13 @@ pub struct ClusterExtensionSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ClusterExtensionConfig>,
 
-    /// Minutes a new revision may take to roll out before it counts as failed. Unset: no limit.
+    /// Minutes that a new revision may take to roll out before it counts as failed. Unset: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 720))]
     pub progress_deadline_minutes: Option<i32>,
 }
 
-/// Names a service account in the extension's namespace.
+/// A ServiceAccount in the extension's namespace.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("minProperties" = 1))]
@@ -84,7 +84,7 @@ pub struct ServiceAccountReference {
     pub name: Option<String>,
 }
 
-/// Where a bundle comes from: a union, `sourceType` says which member is set.
+/// The source of a bundle: a union, `sourceType` says which member is set.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = union_member(
@@ -137,7 +137,7 @@ pub struct CatalogFilter {
 
     /// Whether upgrades must follow the catalog's upgrade graph. `CatalogProvided`: only upgrades that the package's
     /// author published. `SelfCertified`: to any version that the other fields allow, downgrades included; data may be
-    /// lost, and whoever sets it takes responsibility.
+    /// lost, at your own risk.
     #[serde(default)]
     pub upgrade_constraint_policy: UpgradeConstraintPolicy,
 }
@@ -145,14 +145,14 @@ pub struct CatalogFilter {
 /// Whether upgrades must follow the catalog's upgrade graph.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UpgradeConstraintPolicy {
-    /// Only updates that the package's author published.
+    /// Only upgrades that the package's author published.
     #[default]
     CatalogProvided,
-    /// Any version that fits the other filters.
+    /// Any version that matches the other fields.
     SelfCertified,
 }
 
-/// How the installation is done.
+/// Options of the installation.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = rule(
@@ -160,12 +160,12 @@ pub enum UpgradeConstraintPolicy {
     "at least one of [preflight] are required when install is specified",
 ))]
 pub struct ClusterExtensionInstallConfig {
-    /// Checks made before anything is written.
+    /// Checks before anything is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preflight: Option<PreflightConfig>,
 }
 
-/// Checks made before anything is written.
+/// Checks before anything is written.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = rule(
@@ -181,7 +181,7 @@ pub struct PreflightConfig {
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub struct CrdUpgradeSafetyPreflightConfig {
-    /// Whether the check is made. `Strict`: an unsafe change of a CRD stops the upgrade. `None`: no check; data may be
+    /// Whether CRD upgrades are checked. `Strict`: an unsafe change of a CRD stops the upgrade. `None`: no check; data may be
     /// lost.
     pub enforcement: CrdUpgradeSafetyEnforcement,
 }
@@ -191,7 +191,7 @@ pub struct CrdUpgradeSafetyPreflightConfig {
 pub enum CrdUpgradeSafetyEnforcement {
     /// Not checked.
     None,
-    /// Checked; an unsafe change stops the update. This is what holds when nothing is said.
+    /// Checked; an unsafe change stops the upgrade. The default.
     #[default]
     Strict,
 }
@@ -204,16 +204,16 @@ pub enum CrdUpgradeSafetyEnforcement {
     "inline is required when configType is Inline, and forbidden otherwise",
 ))]
 pub struct ClusterExtensionConfig {
-    /// The form the configuration has.
+    /// The form of the configuration.
     pub config_type: ClusterExtensionConfigType,
 
-    /// The configuration, a JSON object that the bundle's configuration schema describes.
+    /// The configuration: an object that matches the bundle's configuration schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "inline_config")]
     pub inline: Option<serde_json::Value>,
 }
 
-/// The forms a configuration may have.
+/// The forms of a configuration.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterExtensionConfigType {
     /// Written in the extension itself.
@@ -262,7 +262,7 @@ pub struct BundleMetadata {
     #[x_kube(validation = matches(SEMVER_PATTERN, "version must be well-formed semver"))]
     pub version: String,
 
-    /// The bundle's release: which packaging of the same version. Unset: unknown; empty: none.
+    /// The bundle's release, which distinguishes packagings of the same version. Unset: unknown; empty: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 20))]
     #[x_kube(validation = matches(

@@ -1,6 +1,6 @@
-//! ClusterObjectSet: one revision of an extension, the objects it brings, and how they roll out.
+//! ClusterObjectSet: one revision of an extension, its objects, and how they roll out.
 //!
-//! What a revision brings cannot change; whether it is active, its deadline and its probes can. The one
+//! The objects of a revision cannot change; whether it is active, its deadline and its probes can. The one
 //! difference to upstream's schema is the number of objects a phase may hold.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -46,7 +46,8 @@ const FIELD_PATH_MESSAGE: &str = "must contain a valid field path. valid fields 
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterObjectSetSpec {
-    /// Whether the revision is rolled out and kept (`Active`) or torn down (`Archived`). There is no way back.
+    /// Whether the revision is rolled out and kept (`Active`) or torn down (`Archived`). An archived revision stays
+    /// archived.
     #[x_kube(validation = rule(
         "oldSelf == 'Active' || oldSelf == 'Archived' && oldSelf == self",
         "cannot un-archive",
@@ -58,14 +59,16 @@ pub struct ClusterObjectSetSpec {
     #[x_kube(validation = immutable("revision is immutable"))]
     pub revision: i64,
 
-    /// The objects, in the order they roll out: a phase begins when the one before it is complete.
+    /// The objects, in the order in which they roll out: a phase begins when the one before it is complete. Immutable
+    /// once set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_PHASES))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     #[x_kube(validation = rule("self == oldSelf || oldSelf.size() == 0", "phases is immutable"))]
     pub phases: Vec<Phase>,
 
-    /// What happens to objects that exist already and belong to somebody else. Immutable.
+    /// What happens to existing objects that belong to someone else. `Prevent`: they are left alone and the roll-out
+    /// stops. `IfNoController`: they are adopted if no controller owns them. `None`: they are always adopted. Immutable.
     #[x_kube(validation = immutable("collisionProtection is immutable"))]
     pub collision_protection: CollisionProtection,
 
@@ -74,7 +77,7 @@ pub struct ClusterObjectSetSpec {
     #[schemars(range(min = 10, max = 720))]
     pub progress_deadline_minutes: Option<i32>,
 
-    /// What must hold for objects of some kind before their phase is complete.
+    /// Conditions that selected objects must meet before their phase is complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 20), extend("x-kubernetes-list-type" = "atomic"))]
     pub progression_probes: Vec<ProgressionProbe>,
@@ -90,15 +93,15 @@ pub enum LifecycleState {
     Archived,
 }
 
-/// What happens to objects that exist already and belong to somebody else.
+/// What happens to existing objects that belong to someone else.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CollisionProtection {
-    /// They are left alone and the roll-out says so.
+    /// They are left alone, and the roll-out reports the collision.
     #[default]
     Prevent,
     /// They are adopted if no controller owns them.
     IfNoController,
-    /// They are adopted in any case.
+    /// They are always adopted.
     None,
 }
 
@@ -133,7 +136,7 @@ pub struct PhaseObject {
     #[schemars(schema_with = "embedded_object")]
     pub object: Option<serde_json::Value>,
 
-    /// Where the object is stored.
+    /// The key of a Secret that stores the object.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub ref_: Option<ObjectSourceRef>,
 
@@ -160,19 +163,19 @@ pub struct ObjectSourceRef {
     pub key: String,
 }
 
-/// What must hold for the objects a selector picks.
+/// Conditions that selected objects must meet.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressionProbe {
-    /// The objects the assertions are about.
+    /// The objects to check.
     pub selector: ObjectSelector,
 
-    /// What must hold; all of it.
+    /// The assertions; all must hold.
     #[schemars(length(min = 1, max = 20), extend("x-kubernetes-list-type" = "atomic"))]
     pub assertions: Vec<Assertion>,
 }
 
-/// Picks objects: a union, `type` says which member is set.
+/// Selects objects: a union, `type` says which member is set.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = union_member(
@@ -182,7 +185,7 @@ pub struct ProgressionProbe {
     "type", "Label", "label", "label is required when type is Label, and forbidden otherwise",
 ))]
 pub struct ObjectSelector {
-    /// How objects are picked.
+    /// The kind of selection.
     #[serde(rename = "type")]
     pub type_: SelectorType,
 
@@ -200,7 +203,7 @@ pub struct ObjectSelector {
     pub label: Option<LabelSelector>,
 }
 
-/// How objects are picked.
+/// The kind of selection.
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SelectorType {
     /// By API group and kind.
@@ -220,7 +223,7 @@ pub struct GroupKind {
     pub kind: String,
 }
 
-/// Something that must hold: a union, `type` says which member is set.
+/// An assertion about an object: a union, `type` says which member is set.
 #[derive(KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = union_member(

@@ -1,15 +1,15 @@
 //! Rules and schema pieces that more than one kind uses.
 //!
-//! A rule is a CEL expression the API server evaluates; its message is what the user reads. Only functions
+//! A rule is a CEL expression that the API server evaluates; users read its message. Only functions
 //! of Kubernetes 1.32 are used (`format.*` is newer on some servers, so names are checked by pattern).
 
 use kube::core::Rule;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
-/// A DNS-1123 label: what a namespace or a phase may be called (the length is limited separately).
+/// A DNS-1123 label, as the name of a namespace or a phase (the length is limited separately).
 pub const DNS1123_LABEL_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
-/// A DNS-1123 subdomain: what most cluster objects may be called.
+/// A DNS-1123 subdomain, as the name of most cluster objects.
 pub const DNS1123_SUBDOMAIN_PATTERN: &str =
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
@@ -88,7 +88,7 @@ pub(crate) fn label_selector(_: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-map-type": "atomic",
         "properties": {
             "matchExpressions": {
-                "description": "Requirements on labels; all of them hold.",
+                "description": "Requirements on labels; all must be met.",
                 "type": "array",
                 "x-kubernetes-list-type": "atomic",
                 "items": {
@@ -97,7 +97,7 @@ pub(crate) fn label_selector(_: &mut SchemaGenerator) -> Schema {
                     "properties": {
                         "key": { "description": "The label's key.", "type": "string" },
                         "operator": {
-                            "description": "How the label relates to the values: In, NotIn, Exists or DoesNotExist.",
+                            "description": "The relation of the label to the values: In, NotIn, Exists or DoesNotExist.",
                             "type": "string",
                         },
                         "values": {
@@ -110,7 +110,7 @@ pub(crate) fn label_selector(_: &mut SchemaGenerator) -> Schema {
                 },
             },
             "matchLabels": {
-                "description": "Labels and the values they have; all of them hold.",
+                "description": "Labels with their required values; all must match.",
                 "type": "object",
                 "additionalProperties": { "type": "string" },
             },
@@ -133,27 +133,27 @@ pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
                     "type": "string",
                     "format": "date-time",
                 },
-                "message": { "description": "What is so, for people.", "type": "string", "maxLength": 32768 },
+                "message": { "description": "Human-readable details about the last transition.", "type": "string", "maxLength": 32768 },
                 "observedGeneration": {
-                    "description": "The metadata.generation this condition speaks of.",
+                    "description": "The metadata.generation that the condition was set for.",
                     "type": "integer",
                     "format": "int64",
                     "minimum": 0,
                 },
                 "reason": {
-                    "description": "Why the status is so, for programs.",
+                    "description": "The reason for the status, in CamelCase, for programs.",
                     "type": "string",
                     "minLength": 1,
                     "maxLength": 1024,
                     "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
                 },
                 "status": {
-                    "description": "Whether the condition holds.",
+                    "description": "The status of the condition.",
                     "type": "string",
                     "enum": ["True", "False", "Unknown"],
                 },
                 "type": {
-                    "description": "What the condition is about.",
+                    "description": "The type of the condition.",
                     "type": "string",
                     "maxLength": 316,
                     "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",

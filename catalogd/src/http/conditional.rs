@@ -21,7 +21,7 @@ pub(super) struct Validators {
 }
 
 impl Validators {
-    /// The answer to a request whose conditions say that no content is to be sent; `None` to go on.
+    /// The response to a request whose conditions ask for no content; `None` to continue.
     pub(super) fn check(&self, headers: &HeaderMap) -> Option<Response<Body>> {
         let status = self.status(headers)?;
         let mut response = Response::new(Body::empty());

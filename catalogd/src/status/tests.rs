@@ -87,7 +87,7 @@ fn a_later_failure_leaves_old_content_served() {
         conditions(&polled),
         [
             "Progressing=True/Retrying/registry away",
-            "Ready=True/Succeeded/Serving desired content from resolved source; looking at the source again failed: registry away",
+            "Ready=True/Succeeded/Serving desired content from resolved source; checking the source again failed: registry away",
             serving,
         ]
     );

@@ -32,7 +32,7 @@ pub(crate) struct Diff {
     /// Changes of CRDs to accept, as in the annotation allow-crd-changes
     #[arg(long, value_name = "ENTRIES", value_parser = Allowances::parse, default_value = "")]
     allow: Allowances,
-    /// Form of the answer
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
@@ -118,7 +118,7 @@ impl Diff {
     async fn bundle(&self, source: &Source) -> anyhow::Result<Bundle> {
         let bundle = self.registries.bundle(source).await?;
         let modes = &bundle.csv.install_modes;
-        // The widest mode shows all rights.
+        // The widest mode shows all permissions.
         let widest = [InstallMode::AllNamespaces, InstallMode::OwnNamespace, InstallMode::SingleNamespace];
         let widest = widest.into_iter().find(|mode| modes.contains(mode));
         let config = widest.map(|mode| configuration(mode, &self.install_namespace));

@@ -1,4 +1,4 @@
-//! `olm bundle rbac`: the ServiceAccount of an extension, with exactly the rights it needs.
+//! `olm bundle rbac`: the ServiceAccount of an extension, with exactly the permissions it needs.
 
 use std::{collections::BTreeSet, io::Write};
 
@@ -17,24 +17,24 @@ use crate::{
 /// `olm bundle rbac`
 #[derive(Debug, Args)]
 pub(crate) struct Rbac {
-    /// Bundles the account is to install: folders, OCI image layouts (oci:FOLDER[:NAME]) or images. Name the versions
-    /// that upgrades go through as well; the rights are those of all of them together
+    /// Bundles to install: folders, OCI image layouts (oci:FOLDER[:NAME]) or images. Include the versions that
+    /// upgrades go through; the permissions are those for all of them together
     #[arg(required = true, value_name = "BUNDLE")]
     bundles: Vec<Source>,
     #[command(flatten)]
     rendering: Rendering,
-    /// Name of the account
+    /// Name of the ServiceAccount
     #[arg(long, value_name = "NAME", default_value = "installer")]
     service_account: String,
-    /// Grant escalate and bind on the operator's roles instead of every right these roles hold: shorter, but
-    /// whoever gets hold of the account can write anything into these roles
+    /// Grant escalate and bind on the operator's roles instead of every permission in these roles: shorter, but
+    /// with this ServiceAccount one can write any permission into these roles
     #[arg(long)]
     escalate: bool,
-    /// Add the Role that lets this controller act as the account, for installations whose controller may not make
-    /// tokens for every account
+    /// Add the Role that allows this controller to create tokens for the ServiceAccount, for installations whose
+    /// controller may not create them for all
     #[arg(long, value_name = "NAMESPACE/NAME")]
     token_for: Option<String>,
-    /// Form of the manifests; yaml has comments on dangerous permissions
+    /// Format of the manifests; yaml has comments on risky permissions
     #[arg(short, long, value_enum, default_value_t)]
     output: ManifestFormat,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl Rbac {
         let mut manifests = grant.manifests();
         if let Some(controller) = &self.token_for {
             let Some((namespace, name)) = controller.split_once('/') else {
-                bail!("--token-for {controller:?}: name the controller's account as NAMESPACE/NAME");
+                bail!("--token-for {controller:?}: write the controller's ServiceAccount as NAMESPACE/NAME");
             };
             manifests.extend(grant.token_manifests(namespace, name));
         }
@@ -70,38 +70,38 @@ impl Rbac {
     }
 }
 
-/// A comment that says on which clusters these are the rights for certificates of webhooks.
+/// A comment that names the clusters for whose webhook certificates these permissions are.
 fn certificates(provider: CertificateProvider) -> &'static str {
     match provider {
         CertificateProvider::CertManager => {
-            "# There are webhooks. These are the rights where cert-manager makes their certificates; on a cluster without it,\n# name --certificate-provider openshift-service-ca or built-in.\n"
+            "# The bundle has webhooks. These permissions assume that cert-manager issues their certificates; on a cluster without\n# it, pass --certificate-provider openshift-service-ca or built-in.\n"
         }
         CertificateProvider::OpenshiftServiceCa => {
-            "# There are webhooks. These are the rights where OpenShift's service CA makes their certificates.\n"
+            "# The bundle has webhooks. These permissions assume that OpenShift's service CA issues their certificates.\n"
         }
         CertificateProvider::BuiltIn => {
-            "# There are webhooks. These are the rights where the controller makes their certificates: on a cluster with neither\n# cert-manager nor OpenShift's service CA.\n"
+            "# The bundle has webhooks. These permissions assume that the controller issues their certificates, as it does on a\n# cluster with neither cert-manager nor OpenShift's service CA.\n"
         }
         CertificateProvider::None => "",
     }
 }
 
-/// Comments that say what the account can do besides its job.
+/// Comments on risky permissions.
 fn warnings(found: &BTreeSet<Danger>, on_pods: &BTreeSet<String>, style: Style) -> String {
     let mut lines = Vec::new();
     if style == Style::Escalate {
         lines.push(
-            "# WARNING: made with --escalate. The account can give the operator's roles any right, and thereby itself:"
+            "# WARNING: generated with --escalate. The ServiceAccount can give the operator's roles, and thereby itself, any permission:"
                 .to_owned(),
         );
         lines.push("# treat it as cluster-admin.".to_owned());
     }
     if !found.is_empty() {
-        lines.push("# Whoever can use this account:".to_owned());
+        lines.push("# This ServiceAccount, and everyone who can use it:".to_owned());
         lines.extend(found.iter().map(|danger| format!("# - {}", danger.meaning())));
     }
     if !on_pods.is_empty() {
-        lines.push("# Webhooks of the bundle that the API server asks about Pods:".to_owned());
+        lines.push("# Webhooks of the bundle that see Pods:".to_owned());
         lines.extend(on_pods.iter().map(|configuration| format!("# - {configuration}")));
     }
     // A line break in a name would end the comment: what follows would be applied.

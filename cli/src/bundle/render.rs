@@ -19,7 +19,7 @@ pub(crate) struct Render {
     bundle: Source,
     #[command(flatten)]
     rendering: Rendering,
-    /// Form of the objects
+    /// Format of the objects
     #[arg(short, long, value_enum, default_value_t)]
     output: ManifestFormat,
     #[command(flatten)]

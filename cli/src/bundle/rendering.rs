@@ -21,14 +21,14 @@ pub(super) struct Rendering {
     /// Namespace the operator is installed into
     #[arg(long, short = 'n', value_name = "NAMESPACE")]
     pub(super) install_namespace: String,
-    /// Namespace the operator shall watch, for bundles that do not support all namespaces
+    /// Namespace for the operator to watch, for bundles that do not support all namespaces
     #[arg(long, value_name = "NAMESPACE", conflicts_with = "config")]
     watch_namespace: Option<String>,
     /// File with the extension's spec.config.inline
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Who makes the certificates of webhooks; the controller's choice on a cluster without cert-manager and without
-    /// OpenShift's service CA is built-in. With none, bundles with webhooks are refused
+    /// Provider of webhook certificates; on a cluster without cert-manager and OpenShift's service CA the controller
+    /// uses built-in. With none, bundles with webhooks are rejected
     #[arg(long, value_parser = provider(), default_value = "cert-manager")]
     certificate_provider: CertificateProvider,
 }
@@ -63,7 +63,7 @@ impl Rendering {
     }
 }
 
-/// Everything the account of an extension writes: the rendered objects, and the Secrets of the built-in provider.
+/// Everything the ServiceAccount of an extension writes: the rendered objects, and the Secrets of the built-in provider.
 pub(super) fn written(rendered: Rendered) -> Vec<Value> {
     let mut objects = rendered.objects;
     if rendered.certificate_provider == Some(CertificateProvider::BuiltIn) {

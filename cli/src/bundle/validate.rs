@@ -1,4 +1,4 @@
-//! `olm bundle validate`: the errors of a bundle, and hints for whoever installs it.
+//! `olm bundle validate`: the errors of a bundle, and hints for its installation.
 
 use std::{collections::BTreeSet, io::Write};
 
@@ -19,7 +19,7 @@ use crate::{
     sources::{Registries, Source},
 };
 
-/// The account in the hints; its name changes none of them.
+/// The ServiceAccount in the hints; its name changes none of them.
 const ACCOUNT: &str = "installer";
 /// `olm bundle validate`
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Validate {
     /// Namespace the operator would be installed into
     #[arg(long, short = 'n', value_name = "NAMESPACE", default_value = "operators")]
     install_namespace: String,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
@@ -165,7 +165,7 @@ fn hints(rendered: Rendered, namespace: &str) -> Vec<String> {
                     .map(|danger| format!("the extension's ServiceAccount {}", danger.meaning())),
             );
             let on_pods = webhooks_on_pods(&objects).into_iter();
-            hints.extend(on_pods.map(|configuration| format!("{configuration} is asked about Pods")));
+            hints.extend(on_pods.map(|configuration| format!("{configuration} sees Pods")));
         }
     }
     hints

@@ -16,7 +16,7 @@ use super::{
     form::form,
 };
 use crate::{
-    output::{self, Format},
+    output::{self, Format, counted},
     sources::{Opened, Registries, Source, read_limited},
 };
 
@@ -28,13 +28,12 @@ const CONFIG_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct Compose {
     /// File that lists the catalogs: name, repo, tag, and references with name and image each
     config: PathBuf,
-    /// Folder that is written, with a folder for each reference; it must not be there, or be empty. Without it, the
-    /// name in the file
+    /// Folder to write, with a folder for each reference; it must be empty or absent. Default: the name in the file
     folder: Option<PathBuf>,
-    /// Form of the catalog
+    /// Format of the catalog
     #[arg(short, long, value_parser = form(), default_value = "yaml")]
     form: Form,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]
@@ -86,7 +85,10 @@ impl Compose {
             (Some(folder), _) => folder.clone(),
             (None, Some(name)) if single_name(name) => PathBuf::from(name),
             (None, _) => {
-                bail!("{}: name is missing or no name of a folder: name the folder", self.config.display())
+                bail!(
+                    "{}: name is missing or not a valid folder name: pass the folder as an argument",
+                    self.config.display()
+                )
             }
         };
         let folder = NewFolder::create(&target)?;
@@ -144,7 +146,7 @@ impl Composed {
             })
             .collect();
         let image = self.image.as_ref().map(|image| format!(", for {image}")).unwrap_or_default();
-        lines.push(format!("{}: {} catalogs{image}", self.folder, self.references.len()));
+        lines.push(format!("{}: {}{image}", self.folder, counted(self.references.len(), "catalog")));
         lines.join("\n")
     }
 }
@@ -153,12 +155,12 @@ fn read_config(path: &Path) -> anyhow::Result<Config> {
     let bytes = read_limited(path, CONFIG_BYTES_MAX)?;
     let config: Config = serde_json::from_value(olm_yaml::one(olm_yaml::text(&bytes)?)?)?;
     if config.references.is_empty() {
-        bail!("references: there are none: list name and image of each catalog");
+        bail!("references: the list is empty: add name and image of each catalog");
     }
     let mut seen = std::collections::BTreeSet::new();
     for (index, entry) in config.references.iter().enumerate() {
         if !single_name(&entry.name) || entry.name.starts_with('.') {
-            bail!("references[{index}].name: {:?} is no name of a folder", entry.name);
+            bail!("references[{index}].name: {:?} is not a valid folder name", entry.name);
         }
         if !seen.insert(entry.name.to_lowercase()) {
             bail!("references[{index}].name: {:?} is used twice, perhaps in another case", entry.name);

@@ -22,16 +22,16 @@ const OPM_IMAGE: &str = "quay.io/operator-framework/opm:latest";
 /// `olm catalog dockerfile`
 #[derive(Debug, Args)]
 pub(crate) struct Dockerfile {
-    /// Folder with the catalog; the file is written beside it
+    /// Folder with the catalog; the file is written next to it
     folder: PathBuf,
-    /// Make an image for OLM Classic as well, whose server is that of this image, which has /bin/opm; or scratch,
-    /// when OLM brings the server
+    /// Also support OLM Classic, with this base image, which contains /bin/opm as the server; or scratch, if OLM
+    /// provides the server
     #[arg(short = 'i', long, value_name = "IMAGE")]
     base_image: Option<String>,
-    /// Image with /bin/opm that makes the cache of that server
+    /// Image with /bin/opm that creates the cache for that server
     #[arg(short = 'b', long, value_name = "IMAGE", default_value = OPM_IMAGE, requires = "base_image")]
     builder_image: String,
-    /// Further label of the image; may be repeated
+    /// Additional label of the image; may be repeated
     #[arg(short = 'l', long, value_name = "KEY=VALUE")]
     extra_labels: Vec<String>,
 }
@@ -47,7 +47,7 @@ impl Dockerfile {
             None => self.folder.canonicalize().with_context(|| self.folder.display().to_string())?,
         };
         let Some(name) = folder.file_name().and_then(|name| name.to_str()) else {
-            bail!("{}: the folder has no name that can be written into a Dockerfile", folder.display());
+            bail!("{}: the folder's name cannot be written into a Dockerfile", folder.display());
         };
         let text = self.text(name)?;
         let path = folder.with_file_name(format!("{name}.Dockerfile"));
@@ -122,7 +122,7 @@ fn labels(arguments: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
             Some((key, value)) if !key.is_empty() && !argument.chars().any(char::is_control) => {
                 labels.insert(quoted(key), quoted(value));
             }
-            _ => bail!("invalid label {argument:?}: it has to be KEY=VALUE on one line"),
+            _ => bail!("invalid label {argument:?}: write KEY=VALUE on one line"),
         }
     }
     Ok(labels)

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{folder::NewFolder, form::form, read::Catalog};
 use crate::{
-    output::{self, Format},
+    output::{self, Format, counted},
     sources::Tree,
 };
 
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct Filter {
     #[command(flatten)]
     catalog: Catalog,
-    /// Folder that is written, with a folder for each package; it must not be there, or be empty
+    /// Folder to write, with a folder for each package; it must be empty or absent
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// Keep this package with all its channels; may be repeated, or several with commas between them
@@ -34,10 +34,10 @@ pub(crate) struct Filter {
     /// Default channel for a package that loses its own; may be repeated
     #[arg(long, value_name = "PACKAGE/CHANNEL", value_delimiter = ',')]
     default_channel: Vec<String>,
-    /// Form of the catalog
+    /// Format of the catalog
     #[arg(short, long, value_parser = form(), default_value = "yaml")]
     form: Form,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
@@ -68,10 +68,10 @@ impl Filter {
         output::answer(out, self.output, &filtered, |filtered| {
             let notes = filtered.notes.iter().map(|note| format!("{}: {}", note.package, note.message));
             let done = format!(
-                "{}: {} packages, {} documents",
+                "{}: {}, {}",
                 filtered.folder,
-                filtered.packages.len(),
-                filtered.documents
+                counted(filtered.packages.len(), "package"),
+                counted(filtered.documents, "document")
             );
             notes.chain([done]).collect::<Vec<_>>().join("\n")
         })

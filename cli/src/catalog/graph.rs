@@ -19,7 +19,7 @@ pub(crate) struct Graph {
     /// Draw only channels of this name; may be repeated, or several with commas between them
     #[arg(short, long, value_name = "CHANNEL", value_delimiter = ',')]
     channel: Vec<String>,
-    /// Form of the drawing
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Drawing,
 }
@@ -27,10 +27,10 @@ pub(crate) struct Graph {
 /// How graphs are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Drawing {
-    /// Text that many web pages show as a flow chart.
+    /// Mermaid text, which many web pages render as a flow chart.
     #[default]
     Mermaid,
-    /// A picture.
+    /// An SVG picture.
     Svg,
 }
 

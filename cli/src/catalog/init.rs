@@ -26,16 +26,16 @@ pub(crate) struct Init {
     /// Name of the package
     #[arg(value_name = "PACKAGE")]
     name: String,
-    /// Channel that users get who choose none
+    /// Channel for users who choose none
     #[arg(short = 'c', long, value_name = "CHANNEL", default_value = "")]
     default_channel: String,
     /// File with the description, Markdown by convention
     #[arg(short, long, value_name = "FILE")]
     description: Option<PathBuf>,
-    /// File with the icon: PNG, JPEG, GIF, SVG or another kind of image
+    /// File with the icon: PNG, JPEG, GIF, SVG or another image format
     #[arg(short, long, value_name = "FILE")]
     icon: Option<PathBuf>,
-    /// Form of the document
+    /// Format of the document
     #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
 }

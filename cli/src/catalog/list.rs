@@ -22,7 +22,7 @@ const HINT: &str = "olm catalog validate lists everything that is wrong with the
 /// `olm catalog list`
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Listed items
+    /// What to list
     #[arg(value_enum)]
     kind: Kind,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) struct List {
     /// Only this package
     #[arg(value_name = "PACKAGE")]
     package: Option<String>,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
@@ -38,11 +38,11 @@ pub(crate) struct List {
 /// The kinds of listed items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Kind {
-    /// Packages with their name for people and their default channel.
+    /// Packages with their display name and their default channel.
     Packages,
     /// Channels with their heads.
     Channels,
-    /// Entries of channels with their edges and images.
+    /// Entries of channels with their upgrade paths and images.
     Bundles,
 }
 

@@ -21,11 +21,11 @@ use crate::{
 /// `olm catalog migrate`
 #[derive(Debug, Args)]
 #[command(
-    about = "Writes a catalog into a folder, a sub-folder a package, migrated to a newer form",
+    about = "Writes a catalog, migrated to a newer form, into a folder with a sub-folder for each package",
     long_about = "Writes a catalog into a folder: PACKAGE/catalog.json (or .yaml) for each package, catalog.json for \
-                  what belongs to none, migrated up to the level asked for.\n\n\
-                  The folder must be empty or absent; it is complete, or not there.\n\n\
-                  Exit code 0 when the folder is written, 1 when it is not, 2 when the arguments are wrong."
+                  documents without a package, migrated up to the requested level.\n\n\
+                  The folder must be empty or absent. It is written completely or not at all.\n\n\
+                  Exit code 0 if the folder was written, 1 if not, 2 for usage errors."
 )]
 pub(crate) struct Migrate {
     /// Catalog: a folder, an OCI image layout (oci:FOLDER[:NAME]) or an image
@@ -34,7 +34,7 @@ pub(crate) struct Migrate {
     /// Folder to write, empty or absent
     #[arg(value_name = "OUTDIR")]
     folder: PathBuf,
-    /// Form of the files
+    /// Format of the files
     #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
     #[command(flatten)]

@@ -19,18 +19,18 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(
     about = "Prints catalogs and bundles as one catalog",
-    long_about = "Prints what the references hold as one file-based catalog on standard output.\n\n\
+    long_about = "Prints the content of the references as one file-based catalog on standard output.\n\n\
                   A reference is a folder with a catalog, a folder with a bundle (it has the sub-folders manifests \
-                  and metadata), an OCI image layout, or an image: a catalog or a bundle, as its labels say. \
+                  and metadata), an OCI image layout, or an image of a catalog or a bundle, as its labels say. \
                   Documents are sorted by package, schema and name. Nothing is validated: see olm catalog validate.\n\n\
-                  Exit code 0 when everything was printed, 1 when a reference cannot be rendered (then nothing is \
-                  printed), 2 when the arguments are wrong."
+                  Exit code 0 if everything was printed, 1 if a reference cannot be rendered (nothing is printed then), 2 \
+                  for usage errors."
 )]
 pub(crate) struct Render {
     /// Folders, OCI image layouts (oci:FOLDER[:NAME]) and images
     #[arg(required = true, value_name = "REF")]
     references: Vec<String>,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
     #[command(flatten)]
@@ -38,8 +38,8 @@ pub(crate) struct Render {
     /// Run all migrations
     #[arg(long, conflicts_with = "migrate_level")]
     migrate: bool,
-    /// References of images for bundles in folders and layouts, such as quay.io/x/{{.Package}}:v{{.Version}};
-    /// known are .Package, .Name and .Version
+    /// Image references for bundles in folders and layouts, such as quay.io/x/{{.Package}}:v{{.Version}}; the fields
+    /// are .Package, .Name and .Version
     #[arg(long, value_name = "TEMPLATE", alias = "alpha-image-ref-template")]
     image_ref_template: Option<ImageTemplate>,
     #[command(flatten)]

@@ -34,7 +34,7 @@ const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Migrations {
     /// Run all migrations up to and including this one: none, bundle-object-to-csv-metadata (manifests in the
-    /// catalog become one property with what consoles show), all
+    /// catalog become one property with the metadata that consoles show), all
     #[arg(long, value_name = "NAME", default_value_t, visible_alias = "level")]
     pub(crate) migrate_level: MigrationLevel,
 }

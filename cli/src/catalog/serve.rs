@@ -20,23 +20,21 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 /// `olm catalog serve`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Serves until SIGINT or SIGTERM, then finishes the answers in flight and exits with 0. \
-    Exits with 1 when the catalog cannot be read or the address not be had. The content is that of the start; \
-    it is not validated, see olm catalog validate. Plain HTTP, without authentication: name an address other \
-    than loopback only where everybody may read the catalog."
-)]
+#[command(after_help = "Serves until SIGINT or SIGTERM, then finishes open responses and exits with 0. \
+    Exits with 1 if the catalog cannot be read or the address is already in use. Later changes of the catalog are \
+    not served. It is not validated, see olm catalog validate. Plain HTTP without authentication: use an address \
+    other than loopback only if everyone may read the catalog.")]
 pub(crate) struct Serve {
-    /// Address to listen on, as HOST:PORT; port 0 is any free one
+    /// Address to listen on, as HOST:PORT; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     addr: String,
-    /// Name of the catalog in its addresses
+    /// Name of the catalog in its URLs
     #[arg(long, default_value = "catalog")]
     name: String,
     /// Serve /api/v1/graphql as well
     #[arg(long)]
     graphql: bool,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]

@@ -50,17 +50,17 @@ enum RenderedForm {
 #[command(
     about = "Prints the catalog that a template describes",
     long_about = "Prints the catalog that a template describes. Bundles are rendered from their images.\n\n\
-                  basic: a catalog whose bundles are given by their images alone. semver: channels made from the \
-                  versions of bundles. substitutes: a catalog, and bundles that take the place of others in it. \
-                  Without TYPE, the template's schema says what it is.\n\n\
-                  Exit code 0 when the catalog was printed, 1 when it was not, 2 when the arguments are wrong."
+                  basic: a catalog whose bundles are only listed by image. semver: channels derived from the versions \
+                  of bundles. substitutes: a catalog, and bundles that replace others in it. Without TYPE, the \
+                  template's schema decides.\n\n\
+                  Exit code 0 if the catalog was printed, 1 if not, 2 for usage errors."
 )]
 pub(crate) struct Render {
-    /// TYPE (basic, semver or substitutes) and FILE; without FILE, or for -, the template is read from standard
+    /// TYPE (basic, semver or substitutes) and FILE; without FILE, or with -, the template is read from standard
     /// input
     #[arg(value_name = "TYPE] [FILE", num_args = 0..=2)]
     arguments: Vec<String>,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: RenderedForm,
     #[command(flatten)]
@@ -74,17 +74,17 @@ pub(crate) struct Render {
 #[command(
     about = "Prints a catalog as a template",
     long_about = "Prints a catalog as a template: with basic, bundles are reduced to their images; with substitutes, \
-                  the catalog is taken as it is, with no substitution yet.\n\n\
-                  Exit code 0 when the template was printed, 1 when it was not, 2 when the arguments are wrong."
+                  the catalog is used as it is, without substitutions.\n\n\
+                  Exit code 0 if the template was printed, 1 if not, 2 for usage errors."
 )]
 pub(crate) struct Convert {
-    /// Kind of the template
+    /// Type of the template
     #[arg(value_name = "TYPE")]
     kind: ConvertKind,
     /// Catalog: a file, a folder, an OCI image layout (oci:FOLDER[:NAME]), an image, or - for standard input
     #[arg(value_name = "REF", default_value = STANDARD_INPUT)]
     reference: String,
-    /// Form of the output
+    /// Output format
     #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
     #[command(flatten)]

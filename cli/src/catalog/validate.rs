@@ -9,7 +9,7 @@ use olm_text::one_line;
 use serde::Serialize;
 
 use super::read::{self, Catalog};
-use crate::output::{self, Format};
+use crate::output::{self, Format, counted};
 
 /// The message about an empty catalog.
 const EMPTY: &str =
@@ -26,12 +26,12 @@ pub(crate) struct Validate {
     /// Accept a catalog without packages, channels and bundles
     #[arg(long)]
     allow_empty: bool,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 }
 
-/// The verdict; `passed` and `error` are as `opm validate` writes them.
+/// The result; `passed` and `error` are as `opm validate` writes them.
 #[derive(Debug, Default, Serialize)]
 struct Verdict {
     passed: bool,
@@ -107,10 +107,10 @@ impl Verdict {
         }
         if passed {
             lines.push(format!(
-                "valid: {} packages, {} channels, {} bundles",
-                outline.packages.len(),
-                outline.channels.len(),
-                outline.bundles.len()
+                "valid: {}, {}, {}",
+                counted(outline.packages.len(), "package"),
+                counted(outline.channels.len(), "channel"),
+                counted(outline.bundles.len(), "bundle")
             ));
         }
         let strictly = warnings.first().filter(|_| strict).map(described);
@@ -147,7 +147,7 @@ fn grouped(warnings: &[Finding]) -> Vec<String> {
     let line = |(first, count): &(&Finding, usize)| {
         let more = match count {
             1 => String::new(),
-            _ => format!("; and {} more documents, listed with --strict or -o json", count - 1),
+            _ => format!("; and {}, listed with --strict or -o json", counted(count - 1, "more document")),
         };
         format!("warning: {}{more}", described(first))
     };

@@ -28,24 +28,24 @@ use crate::{
 /// `olm crd check`
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The definitions that are there: a file with one or more, or a bundle (folder, OCI image layout or image)
+    /// The current CRDs: a file with one or more, or a bundle (folder, OCI image layout or image)
     old: Source,
-    /// The definitions that are to replace them, in the same way
+    /// The new CRDs, in the same form
     new: Source,
-    /// Whose false alarms count as unsafe: ours, as operator-controller here, has upstream's checks without its false
-    /// alarms
+    /// Which rules to apply: upstream's, or ours, which are upstream's minus known false positives, as in
+    /// operator-controller
     #[arg(long, value_parser = policy(), default_value = "ours")]
     policy: Policy,
-    /// Changes to accept, as in the annotation allow-crd-changes: <CRD>:<path>:<check>, separated by commas
+    /// Changes to accept, as in the annotation allow-crd-changes: <CRD>:<path>:<check>, separated by spaces
     #[arg(long, value_name = "ENTRIES", value_parser = Allowances::parse, default_value = "")]
     allow: Allowances,
-    /// Also name the objects on the cluster that would become invalid or lose fields; implied by --kubeconfig and
+    /// Also list the objects on the cluster that would become invalid or lose fields; implied by --kubeconfig and
     /// --context
     #[arg(long)]
     cluster: bool,
     #[command(flatten)]
     connection: Cluster,
-    /// Form of the answer
+    /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
     #[command(flatten)]

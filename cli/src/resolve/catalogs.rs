@@ -34,8 +34,9 @@ impl FromStr for Named {
         let (source, priority) = match text.rsplit_once('=') {
             // A file may have the sign in its name.
             Some((source, number)) if !Path::new(text).exists() => {
-                let priority =
-                    number.parse().map_err(|_| format!("{number:?} is no priority: write a whole number"))?;
+                let priority = number
+                    .parse()
+                    .map_err(|_| format!("{number:?} is not a priority: write a whole number"))?;
                 (source, priority)
             }
             _ => (text, 0),
@@ -73,13 +74,13 @@ pub(crate) async fn open(
     registries: &Registries,
     authority: Option<&Path>,
 ) -> anyhow::Result<Vec<Catalog>> {
-    let folder = Arc::new(tempfile::tempdir().context("making a folder for catalogs")?);
+    let folder = Arc::new(tempfile::tempdir().context("creating a folder for catalogs")?);
     let store = CatalogStore::open(folder.path())?;
     let mut catalogs: Vec<Catalog> = Vec::new();
     for (number, Named { source, priority }) in named.iter().enumerate() {
         let context = || format!("--catalog {source}");
         if catalogs.iter().any(|other| other.name == *source) {
-            bail!("{}: it is given twice", context());
+            bail!("{}: given twice", context());
         }
         let place = if source.starts_with("https://") || source.starts_with("http://") {
             registries.allow_network(source)?;
@@ -88,8 +89,7 @@ pub(crate) async fn open(
             source.parse().with_context(context)?
         };
         let tree = registries.catalog(&place).await.with_context(context)?.tree;
-        let nothing =
-            || anyhow!("{}: there is no catalog in it: no document with a schema was found", context());
+        let nothing = || anyhow!("{}: this is not a catalog: no document with a schema was found", context());
         if tree.paths().is_empty() {
             return Err(nothing());
         }
@@ -118,7 +118,7 @@ async fn fetch(
         let known = Certificate::from_pem_bundle(&pem).with_context(|| path.display().to_string())?;
         builder = builder.tls_certs_only(known);
     }
-    let client = builder.build().context("making a client for catalogs")?;
+    let client = builder.build().context("creating a client for catalogs")?;
     let all = format!("{}/api/v1/all", url.trim_end_matches('/').trim_end_matches("/api/v1/all"));
     let mut response = client.get(&all).timeout(FETCH_TIMEOUT).send().await?;
     if response.status() != StatusCode::OK {

@@ -372,13 +372,13 @@ mod tests {
 
     #[test]
     fn the_obstacle_is_shown_in_short_and_in_full() {
-        let text = format!("missing rights:\n{}", "x".repeat(300));
+        let text = format!("missing permissions:\n{}", "x".repeat(300));
         let extension = extension(&json!([
             condition("Ready", "False", "Retrying", "x"),
             condition("Progressing", "True", "Retrying", &text),
         ]));
         let status = Status::of(&[extension], &[], &[]);
-        assert!(status.table().ends_with("Retrying  missing rights:...\n"), "{}", status.table());
+        assert!(status.table().ends_with("Retrying  missing permissions:...\n"), "{}", status.table());
         assert!(status.detail().contains(&"x".repeat(300)));
         let shown = serde_json::to_value(&status).unwrap();
         assert_eq!(shown["extensions"][0]["pending"]["why"], text);

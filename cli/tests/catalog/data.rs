@@ -46,7 +46,7 @@ fn a_published_catalog_is_valid_as_a_whole_and_in_each_of_its_folders() {
         let folder = entry.expect("an entry").path();
         if fs::read_dir(&folder).expect("a folder").next().is_some() {
             let out = prints(here, &["catalog", "validate", path(&folder)]);
-            assert!(out.lines().last().expect("a line").starts_with("valid: 1 packages, "), "{out}");
+            assert!(out.lines().last().expect("a line").starts_with("valid: 1 package, "), "{out}");
             packages += 1;
         }
     }

@@ -78,7 +78,7 @@ fn packages_that_are_not_valid_are_left_out_of_a_list_with_a_warning() {
             .expect("JSON");
     assert!(rows.as_array().expect("rows").iter().all(|row| row["package"] == "p"), "{rows}");
 
-    // Of the package that is asked for, it is an error; that of another one is not even told.
+    // Of the package that is asked for, it is an error; that of another one is not reported.
     let (out, error) = fails(root.path(), 1, &["catalog", "list", "bundles", "c", "bad"]);
     assert_eq!(out, "");
     assert!(
@@ -143,13 +143,13 @@ fn bundles_that_are_taken_for_catalogs_and_folders_of_bundles_are_called_what_th
         assert_eq!(output.status.code(), Some(1), "{error}");
         assert_eq!(
             error,
-            "error: package: this is not a bundle, it has bundles in it: name one of them: 0.1.0, 0.2.0\n"
+            "error: package: this is not a bundle, but contains bundles: pass one of them: 0.1.0, 0.2.0\n"
         );
     }
     // A catalog that keeps bundles beside it is one all the same.
     write(root.path(), "package/index.yaml", &sample());
     write(root.path(), "package/.indexignore", "0.*\n");
-    assert!(prints(root.path(), &["catalog", "validate", "package"]).starts_with("valid: 1 packages"));
+    assert!(prints(root.path(), &["catalog", "validate", "package"]).starts_with("valid: 1 package"));
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn compose_puts_the_catalogs_of_a_list_into_folders_of_their_own() {
     for part in ["composite/etcd-operator", "composite/prometheus-operator"] {
         assert_eq!(
             prints(root.path(), &["catalog", "validate", part]),
-            "valid: 1 packages, 1 channels, 1 bundles\n"
+            "valid: 1 package, 1 channel, 1 bundle\n"
         );
     }
     compose("again");
@@ -129,18 +129,18 @@ fn compose_refuses_duplicate_packages_and_bad_lists_and_leaves_nothing_behind() 
     for (config, expected) in [
         (list(&[("a", "a"), ("b", "b")]), "package \"p\" is in the catalogs of both \"a\" and \"b\""),
         (list(&[("a", "a"), ("A", "b")]), "references[1].name: \"A\" is used twice"),
-        (list(&[("../a", "a")]), "references[0].name: \"../a\" is no name of a folder"),
+        (list(&[("../a", "a")]), "references[0].name: \"../a\" is not a valid folder name"),
         (list(&[("a", "empty")]), "reference \"a\": empty: the catalog is empty"),
         (
             list(&[("a", "a"), ("bad", "bad")]),
             "reference \"bad\": bad: p.yaml: error converting YAML to JSON",
         ),
         (list(&[]), "invalid type: null, expected a sequence"),
-        ("name: x\nreferences: []\n".into(), "references: there are none"),
+        ("name: x\nreferences: []\n".into(), "references: the list is empty"),
         ("references: []\nimages: []\n".into(), "unknown field `images`"),
         (
             list(&[("etcd-operator", &format!("quay.io/etcd-operator/index@sha256:{digest}"))]),
-            "--offline: images of registries are not fetched",
+            "--offline: images are not fetched from registries",
         ),
     ] {
         write(root.path(), "list.yaml", &config);

@@ -98,14 +98,14 @@ fn rules_that_are_only_documented_are_warnings_and_errors_with_strict() {
     let out = prints(root.path(), &["catalog", "validate", "."]);
     assert_eq!(
         out,
-        "warning: olm.bundle \"p.v1.0.0\" of \"p\": relatedImages[0].name is empty: leave it out; and 1 more documents, \
+        "warning: olm.bundle \"p.v1.0.0\" of \"p\": relatedImages[0].name is empty: remove the field or set a name; and 1 more document, \
          listed with --strict or -o json\nvalid: 2 packages, 2 channels, 2 bundles\n"
     );
     let (out, _) = fails(root.path(), 1, &["catalog", "validate", "--strict", "."]);
     assert_eq!(
         out,
-        "error: olm.bundle \"p.v1.0.0\" of \"p\": relatedImages[0].name is empty: leave it out\n\
-         error: olm.bundle \"q.v1.0.0\" of \"q\": relatedImages[0].name is empty: leave it out\n"
+        "error: olm.bundle \"p.v1.0.0\" of \"p\": relatedImages[0].name is empty: remove the field or set a name\n\
+         error: olm.bundle \"q.v1.0.0\" of \"q\": relatedImages[0].name is empty: remove the field or set a name\n"
     );
     let out = prints(root.path(), &["catalog", "validate", "-o", "json", "."]);
     let verdict: Value = serde_json::from_str(&out).expect("JSON");
@@ -129,7 +129,7 @@ fn deprecations_stand_in_a_file_beside_the_package() {
                         my-operator.v1.68.0\n  message: Has a leak.\n";
     write(root.path(), "my-catalog/my-operator/deprecations.yaml", deprecations);
     let validate = ["catalog", "validate", "--strict", "my-catalog"];
-    assert_eq!(prints(root.path(), &validate), "valid: 1 packages, 1 channels, 1 bundles\n");
+    assert_eq!(prints(root.path(), &validate), "valid: 1 package, 1 channel, 1 bundle\n");
     write(
         root.path(),
         "my-catalog/my-operator/deprecations.yaml",
@@ -172,7 +172,7 @@ fn a_packed_catalog_is_validated_in_its_layout_as_in_its_folder() {
     prints(root.path(), &["catalog", "pack", "c", "--layout", "layout"]);
     for source in ["layout", "oci:layout", "c", "c/p/index.yaml"] {
         let out = prints(root.path(), &["catalog", "validate", source]);
-        assert_eq!(out, "valid: 1 packages, 1 channels, 2 bundles\n", "{source}");
+        assert_eq!(out, "valid: 1 package, 1 channel, 2 bundles\n", "{source}");
     }
 }
 
@@ -199,7 +199,7 @@ fn links_to_files_are_followed_and_other_links_are_refused() {
                 write(root, ".indexignore", ".data\n");
                 symlink(".data/p.yaml", root.join("p.yaml")).expect("linked");
             },
-            Ok("valid: 1 packages"),
+            Ok("valid: 1 package"),
         ),
         (
             &|root| symlink(outside.path().join("p.yaml"), root.join("p.yaml")).expect("linked"),

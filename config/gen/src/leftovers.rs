@@ -1,6 +1,6 @@
 //! What upstream leaves behind, by upstream's names, emptied: `kubectl apply` takes nothing away.
 //!
-//! Each object is written so that it takes effect over upstream's whoever applied that, and whether ours is applied
+//! Each object is written so that it takes effect over upstream's no matter who applied that, and whether ours is applied
 //! on the client's or on the server's side. An empty list of webhooks, for instance, leaves upstream's entry in
 //! place unless the same manager wrote it; an entry with other rules is taken over.
 
@@ -28,7 +28,7 @@ pub(crate) fn catalogd() -> Value {
 }
 
 /// Upstream's webhook fails closed: without its server no ClusterCatalog can be written. The rules are for a resource
-/// that nobody has; without any, each apply would be a change, because the API server stores an empty list as none.
+/// that nothing has; without any, each apply would be a change, because the API server stores an empty list as none.
 fn webhook() -> Value {
     let object = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
@@ -60,7 +60,7 @@ fn cluster_binding(name: &str, role: &str) -> Value {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [],
     });
-    explained(object, &format!("{ACCOUNT} has the rights of its own role only"))
+    explained(object, &format!("{ACCOUNT} only has the permissions of its own role"))
 }
 
 fn leader_election_binding() -> Value {
@@ -71,11 +71,11 @@ fn leader_election_binding() -> Value {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
         "subjects": [],
     });
-    explained(object, &format!("{ACCOUNT} has the rights of its own role only"))
+    explained(object, &format!("{ACCOUNT} only has the permissions of its own role"))
 }
 
 /// Upstream warns that `spec.serviceAccount` has no effect, which is not so here. A binding cannot be taken away by
-/// applying, so it names a policy that nobody has.
+/// applying, so it names a policy that does not exist.
 fn warning_binding() -> Value {
     let object = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",

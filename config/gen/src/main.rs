@@ -1,4 +1,4 @@
-//! Writes the generated part of `config/`: CRDs, rights, admission policies, Deployments and what stands around them
+//! Writes the generated part of `config/`: CRDs, permissions, admission policies, Deployments and network objects
 //! for kustomize, `install.yaml` with all of the default installation, and the data of the Helm chart.
 //!
 //! `olm-config-gen [<config folder>]`. Files are written only where they differ; CI runs it and fails when

@@ -7,7 +7,7 @@ use crate::{
     rbac::NAMESPACE,
 };
 
-/// What stands around operator-controller, whoever serves the catalogs.
+/// The network objects of operator-controller, which are needed in every variant.
 pub(crate) fn objects() -> Vec<Value> {
     vec![
         service("catalogd-service", &OPERATOR_CONTROLLER, &CATALOGD),
@@ -18,7 +18,7 @@ pub(crate) fn objects() -> Vec<Value> {
     ]
 }
 
-/// What stands around catalogd on its own, beside the Service that is there already.
+/// The network objects of a separate catalogd, in addition to its Service.
 pub(crate) fn catalogd_objects() -> Vec<Value> {
     vec![network_policy(&CATALOGD, &[CATALOGD.catalogs_port]), disruption_budget(&CATALOGD)]
 }
@@ -89,7 +89,7 @@ fn network_policy(program: &Program, served: &[u16]) -> Value {
 }
 
 /// One pod may be away, also when there is only one: a node can always be drained. Upstream's budget of that name has
-/// a `minAvailable`, which must go, whoever wrote it: both together are refused.
+/// a `minAvailable`, which must be removed: the API server rejects both together.
 fn disruption_budget(program: &Program) -> Value {
     json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",

@@ -14,9 +14,9 @@ const REPLICAS: u32 = 2;
 pub(crate) struct Parts {
     /// Each in a file of its own, named after the CRD.
     pub(crate) crds: Vec<Value>,
-    /// Namespace, account and rights of operator-controller.
+    /// Namespace, ServiceAccount and permissions of operator-controller.
     pub(crate) rights: Vec<Value>,
-    /// The rights in the cluster without that to act as any account.
+    /// The permissions in the cluster, except to act as any ServiceAccount.
     pub(crate) restricted: Value,
     /// Roles for people.
     pub(crate) people: Vec<Value>,
@@ -62,7 +62,7 @@ impl Parts {
 
     /// Everything of the default installation, in the order it can be applied.
     pub(crate) fn install(&self) -> Vec<&Value> {
-        // The namespace comes first among the rights.
+        // The namespace comes before ServiceAccount and roles.
         let (namespace, rights) = self.rights.split_at(1);
         let groups: [&[Value]; 8] = [
             namespace,

@@ -1,8 +1,8 @@
 //! Roles for people and for scrapers of metrics. Nothing binds them here, except that the cluster's own roles
 //! `view`, `edit` and `admin` take the first ones in.
 //!
-//! Nobody gets verbs on ClusterObjectSets beyond reading: they are the controller's. Writing an extension also asks
-//! for the right to use its account, which the admission policies check.
+//! ClusterObjectSets may only be read: the controller writes them. Writing an extension also asks
+//! for permission to use its ServiceAccount, which the admission policies check.
 
 use serde_json::{Value, json};
 

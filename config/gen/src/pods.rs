@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::rbac;
 
-/// What the images are called until somebody pushes them: `make image` writes them under this name.
+/// The prefix of image names before they are pushed: `make image` writes them under this name.
 const IMAGES: &str = "localhost/olmv1";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The server of catalogs drains for 30 seconds; leases are given back after that.
@@ -17,7 +17,7 @@ const MEMORY_REQUEST: &str = "64Mi";
 /// Against a leak, four times the peak that was measured; pages of the cache count too and are given back first.
 const MEMORY_LIMIT: &str = "256Mi";
 
-/// A program and what its pods are told.
+/// A program and the arguments of its Pods.
 pub(crate) struct Program {
     /// Name of binary, image and label.
     pub(crate) name: &'static str,

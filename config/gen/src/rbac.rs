@@ -1,29 +1,29 @@
-//! Roles and bindings of operator-controller's own account, from its table of permissions.
+//! Roles and bindings of operator-controller's own ServiceAccount, from its table of permissions.
 
 use operator_controller::{PERMISSIONS, Permission, Scope};
 use serde_json::{Value, json};
 
 /// The namespace of the system.
 pub(crate) const NAMESPACE: &str = "olmv1-system";
-/// The account of operator-controller, with or without catalogd inside.
+/// The ServiceAccount of operator-controller, with or without catalogd inside.
 pub(crate) const ACCOUNT: &str = "operator-controller-controller-manager";
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const CLUSTER_ROLE: &str = "operator-controller-manager-role";
 const ROLE: &str = "operator-controller-manager-role";
 
-/// The right to act as any account of the cluster.
+/// Permission to act as any ServiceAccount of the cluster.
 const TOKENS: &[&str] = &["serviceaccounts/token"];
 
 /// For which accounts the controller may make tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accounts {
-    /// For all, which is near to cluster-admin.
+    /// For all, which is almost equivalent to cluster-admin.
     All,
-    /// For those whose owners grant it, each with a Role in the account's namespace.
+    /// For those whose owners grant it, each with a Role in the ServiceAccount's namespace.
     Granted,
 }
 
-/// Namespace, account, roles and bindings, in the order they can be applied.
+/// Namespace, ServiceAccount, roles and bindings, in the order they can be applied.
 pub(crate) fn objects() -> Vec<Value> {
     vec![
         namespace(),
@@ -42,7 +42,7 @@ pub(crate) fn objects() -> Vec<Value> {
     ]
 }
 
-/// The rights in the whole cluster.
+/// The permissions in the whole cluster.
 pub(crate) fn cluster_role(accounts: Accounts) -> Value {
     json!({
         "apiVersion": RBAC, "kind": "ClusterRole",

@@ -1,6 +1,6 @@
-//! catalogd on its own: account, rights, Deployment and what stands around it.
+//! A separate catalogd: ServiceAccount, permissions, Deployment and network objects.
 //!
-//! Its rights have a table of their own, which lies within operator-controller's.
+//! Its permissions have a table of their own, a subset of operator-controller's.
 
 use operator_controller::{CATALOGD_PERMISSIONS, Scope};
 use serde_json::{Value, json};

@@ -64,7 +64,7 @@ impl Variant {
     }
 }
 
-/// Trust in a catalogd on its own: it publishes no authority while its certificate is somebody else's.
+/// Trust in a separate catalogd, which publishes no CA while its certificate comes from elsewhere.
 fn trust() -> String {
     format!("--catalogd-cas-dir={CAS}")
 }
@@ -180,7 +180,7 @@ fn openshift() -> Variant {
                 format!("--tls-key={CERTS}/tls.key"),
                 "--global-pull-secret=openshift-config/pull-secret",
             ],
-            // Gates of webhooks are unknown to catalogd, which ends when it is told one.
+            // Gates of webhooks are unknown to catalogd, which ends when it is given one.
             "operatorControllerArgs": [trust(), "--feature-gates=WebhookProviderCertManager=false"],
             "env": [{"name": "SSL_CERT_DIR", "value": CAS}],
             "volumes": [

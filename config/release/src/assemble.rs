@@ -106,7 +106,9 @@ impl Release<'_> {
     fn chart(&self) -> anyhow::Result<Vec<u8>> {
         let (folder, name) = CHART;
         let mut archive = LayerBuilder::new(Compression::Gzip);
-        for (path, file) in folder_files(&self.root.join(folder))? {
+        let files = folder_files(&self.root.join(folder))?;
+        // As the chart's .helmignore says.
+        for (path, file) in files.into_iter().filter(|(path, _)| !path.starts_with('.')) {
             let content = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
             archive = archive.file(&format!("{name}/{path}"), self.with_prefix(&content))?;
         }

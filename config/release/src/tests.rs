@@ -112,6 +112,7 @@ fn manifests_and_chart_name_the_images_of_the_release() {
     let chart = entries(&files[&format!("olmv1-{version}.tgz")]);
     let names: Vec<&str> = chart.iter().map(|(name, ..)| name.as_str()).collect();
     assert!(names.is_sorted() && names.contains(&"olmv1/Chart.yaml"), "{names:?}");
+    assert!(!names.contains(&"olmv1/.helmignore"), "{names:?}");
     assert!(
         names.contains(&"olmv1/templates/programs.yaml") && names.contains(&"olmv1/files/crds.yaml"),
         "{names:?}"

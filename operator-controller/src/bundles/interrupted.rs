@@ -29,7 +29,7 @@ const NOTES_MAX: usize = 1_000;
 /// The bundle has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "the bundle was being read when the controller ended unexpectedly, which may have been because of it: it is tried again after the others"
+    "the controller crashed while it read this bundle, possibly because of it: the bundle is tried again after the others"
 )]
 pub(crate) struct Interrupted;
 

@@ -233,9 +233,7 @@ async fn what_was_being_read_at_an_unexpected_end_is_read_alone_after_the_others
     let next = notes(world.bundles());
     let error = next.load(&suspect, Need::Usual).await.err().unwrap();
     assert!(!error.is_terminal());
-    assert!(
-        error.to_string().starts_with("the bundle was being read when the controller ended unexpectedly")
-    );
+    assert!(error.to_string().starts_with("the controller crashed while it read this bundle"));
     next.load(&other, Need::Usual).await.unwrap();
     tokio::time::advance(std::time::Duration::from_secs(31)).await;
     let loaded = next.load(&suspect, Need::Usual).await.unwrap();

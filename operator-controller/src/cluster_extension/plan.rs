@@ -7,13 +7,12 @@ pub(crate) mod permissions;
 
 use std::borrow::Cow;
 
-use kube::{Api, Client, ResourceExt};
-use olm_api::v1::ClusterObjectSet;
+use kube::{Client, ResourceExt};
 use olm_fbc::Property;
 use olm_objectset::Phase;
 use olm_plan::{Inputs, InstalledBundle, Plan, Resolution, Section, image_changes, operator_permissions};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, ClientError, MemoryShare, api_text, bounded};
+use olm_runtime::{AccountRef, ClientError, MemoryShare};
 use serde_json::Value;
 
 use crate::{
@@ -71,7 +70,7 @@ pub(crate) type Contents = Vec<(i64, Vec<LoadedPhase>)>;
 type AccountClient = Result<Client, String>;
 
 /// Why something was not checked.
-const OBSTACLE: &str = "what stands in the way has to go first";
+const OBSTACLE: &str = "the obstacle must be removed first";
 
 /// Finds out what a new revision made of `draft` would do; `notes` are sentences for `Ready` so far.
 ///
@@ -148,7 +147,7 @@ async fn account_client(cx: &Context, account: &AccountRef) -> Result<AccountCli
     match cx.accounts.client(account).await {
         Ok(client) => Ok(Ok(client)),
         Err(ClientError::TokenForbidden { message, .. }) if cx.only_plans => Ok(Err(format!(
-            "it takes a token of service account {:?} in namespace {:?}, and you may not make one: {message}",
+            "this needs a token of service account {:?} in namespace {:?}, which you may not create: {message}",
             account.name, account.namespace
         ))),
         Err(error) => Err(Cause::transient(error)),
@@ -161,15 +160,12 @@ pub(crate) async fn contents(
     revisions: &Revisions,
     account: Option<&Client>,
 ) -> Result<Contents, String> {
-    let sets: Api<ClusterObjectSet> = Api::all(cx.controller());
     let mut contents = Vec::new();
     for revision in revisions.active().rev() {
-        let failed = |cause: &dyn std::fmt::Display| {
-            format!("the content of revision {} could not be read: {cause}", revision.name)
-        };
-        let set = bounded(sets.get(&revision.name)).await.map_err(|e| failed(&api_text(&e)))?;
-        let phases = load(&set, &cx.contents, account).await;
-        contents.push((revision.number, phases.map_err(|e| failed(&e))?));
+        let phases = load(&revision.set, &cx.contents, account).await;
+        let phases = phases
+            .map_err(|cause| format!("the content of revision {} could not be read: {cause}", revision.name));
+        contents.push((revision.number, phases?));
     }
     Ok(contents)
 }

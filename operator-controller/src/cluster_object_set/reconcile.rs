@@ -63,7 +63,7 @@ impl ObjectSets {
     fn unseen(&self, set: &ClusterObjectSet) -> Vec<String> {
         let sentence = |(kind, text): (String, String)| {
             format!(
-                "Changes of {kind} objects are not seen, because the watch of the kind fails ({text}): until it works again, they are looked at from time to time."
+                "Changes of {kind} objects are not noticed at once, because watching the kind fails ({text}). Until that works again, they are checked every 30 seconds."
             )
         };
         self.0.watches.failing(&set.uid().unwrap_or_default()).into_iter().map(sentence).collect()

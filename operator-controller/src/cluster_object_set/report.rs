@@ -105,10 +105,10 @@ impl Obstacle {
     fn advice(&self) -> &str {
         match self {
             Self::Collision { .. } => {
-                "The object belongs to the owner that the message names: delete that owner or this extension, or the object if nobody needs it."
+                "The object belongs to the owner that the message names: delete that owner or this extension, or the object if it is not needed."
             }
             Self::Forbidden => {
-                "Allow it to the ServiceAccount (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names."
+                "Give the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names."
             }
             Self::Missing(advice) => advice,
         }

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// What is said while the objects are on their way.
-const PENDING: &str = "The objects of the revision are being brought into the form that the policy asks for.";
+const PENDING: &str = "The objects of the revision are being prepared for the policy.";
 
 /// The policy of a revision. Of a value that is not known nothing is deleted.
 pub(crate) fn policy(set: &ClusterObjectSet) -> DeletionPolicy {
@@ -77,7 +77,7 @@ pub(crate) fn set_condition(
 ) {
     let (policy, error) = (policy(set), report.outcome.error());
     let (in_force, text) = match (&report.policy, &error) {
-        (Some(Ok(())), _) => (true, "All objects of the revision have the form that the policy asks for."),
+        (Some(Ok(())), _) => (true, "All objects of the revision are prepared for the policy."),
         // It could not be checked: what was true stays true.
         (None, _) if is_settled(set) => return,
         (Some(Err(text)), _) | (None, Some(text)) => (false, text.as_str()),
@@ -209,7 +209,7 @@ mod tests {
     fn a_policy_is_in_force_once_every_object_has_its_form() {
         let asked = set(Some("Orphan"), None);
         assert!(!is_settled(&asked) && !contradicts(&asked));
-        let all = "True/Orphan/All objects of the revision have the form that the policy asks for.";
+        let all = "True/Orphan/All objects of the revision are prepared for the policy.";
         assert_eq!(after(&asked, Some(&Ok(())), &Outcome::Retrying("r".into())), all);
         assert_eq!(after(&asked, Some(&Err("p".into())), &Outcome::Complete), "False/Orphan/p");
         assert_eq!(after(&asked, None, &Outcome::Blocked("no account".into())), "False/Orphan/no account");

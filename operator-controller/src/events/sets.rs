@@ -36,12 +36,12 @@ impl Events {
 
     /// Reports that objects were not as the revision says and are so again, on the revision and its extension.
     pub(crate) async fn repaired(&self, set: &ClusterObjectSet, objects: &[String]) {
-        self.list(set, "DriftRepaired", "Brought back to what the revision says", objects).await;
+        self.list(set, "DriftRepaired", "Restored after an outside change", objects).await;
     }
 
     /// Reports that objects were applied whose kind the cluster did not serve before.
     pub(crate) async fn arrived(&self, set: &ClusterObjectSet, objects: &[String]) {
-        self.list(set, "KindArrived", "Applied, since the cluster serves their kinds now", objects).await;
+        self.list(set, "KindArrived", "Applied because the cluster now serves their kinds", objects).await;
     }
 
     /// Reports that objects are left out.

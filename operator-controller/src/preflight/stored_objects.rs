@@ -96,14 +96,14 @@ async fn impact(
     loop {
         let most = u32::try_from(left.objects).unwrap_or(PAGE_OBJECTS).min(size);
         if most == 0 {
-            return Err(Incomplete::Partly(impact, "there are more than are read at once"));
+            return Err(Incomplete::Partly(impact, "there are too many"));
         }
         let read = tokio::time::timeout_at(left.until, page(account, &url, most, &token, left)).await;
         let bytes = match read {
             Err(_) => return Err(Incomplete::Partly(impact, "it took too long")),
             Ok(Ok(Some(bytes))) => bytes,
             Ok(Ok(None)) if left.bytes == 0 || most == 1 => {
-                return Err(Incomplete::Partly(impact, "they are larger than what is read at once"));
+                return Err(Incomplete::Partly(impact, "they are too large"));
             }
             Ok(Ok(None)) => {
                 size = most / 2;

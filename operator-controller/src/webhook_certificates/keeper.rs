@@ -130,7 +130,7 @@ impl Keeper<'_> {
             tracing::info!(namespace = certificate.namespace, secret = certificate.secret, step = ?due, "webhook certificate");
             secret = Some(self.write(certificate, secret, content).await?);
         }
-        Err("it does not come to rest".to_owned())
+        Err("it keeps changing".to_owned())
     }
 
     /// The authorities of a Secret to which nothing has happened, and until when it needs nothing.
@@ -182,11 +182,11 @@ impl Keeper<'_> {
         let owner = secret.owner_references().iter().find(|owner| owner.controller == Some(true));
         match owner {
             Some(owner) if owner.uid != self.extension.1 => Err(format!(
-                "it is controlled by {} {:?}: remove the Secret or its owner reference, so that the certificate can be kept there",
+                "it is controlled by {} {:?}: remove the Secret or its owner reference, so that the certificate can be stored there",
                 owner.kind, owner.name
             )),
             None if self.is_kept_for_another(secret) => Err(format!(
-                "a deletion policy keeps it for another extension: remove the Secret or its annotation {OWNER_UID_ANNOTATION}, so that the certificate can be kept there",
+                "a deletion policy keeps it for another extension: remove the Secret or its annotation {OWNER_UID_ANNOTATION}, so that the certificate can be stored there",
             )),
             _ => Ok(()),
         }

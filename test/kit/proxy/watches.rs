@@ -32,8 +32,6 @@ pub(super) struct Gate {
     pub(super) flow: Flow,
     /// How many times all watches were told that they are too old.
     pub(super) expired: u64,
-    /// How many times all watches were cut off.
-    pub(super) broken: u64,
 }
 
 struct Events {
@@ -76,9 +74,6 @@ impl Events {
     async fn next(&mut self) -> Step {
         loop {
             let gate = *self.gate.borrow_and_update();
-            if gate.broken > self.born.broken {
-                return Step::Break;
-            }
             if gate.expired > self.born.expired {
                 let event = serde_json::json!({"type": "ERROR", "object": Fault::body(410)});
                 return Step::Last(format!("{event}\n").into());

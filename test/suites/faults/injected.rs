@@ -3,10 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use olm_test::{
-    proxy::{Fault, Weather},
-    world::World,
-};
+use olm_test::proxy::{Fault, Weather};
 
 use crate::{
     theatre::{Harm, Theatre, WHOLE},

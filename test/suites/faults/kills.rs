@@ -8,7 +8,6 @@ use crate::{
     theatre::{Harm, Stage, Theatre, WHOLE},
     world::{alone, everything, seed},
 };
-use olm_test::world::World;
 
 /// Kills, four in each life.
 const KILLS: usize = 100;

@@ -9,10 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use olm_test::{
-    proxy::{Blow, WriteName},
-    world::World,
-};
+use olm_test::proxy::{Blow, WriteName};
 
 use crate::{
     theatre::{Harm, KEEPING, Life, Play, Stage, Theatre, WHOLE},

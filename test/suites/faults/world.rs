@@ -137,7 +137,7 @@ impl Sample {
     /// Writes a bundle: the sample with the group replaced, a Secret, and an object that only this version has.
     fn write(&self, version: &str) -> Result<PathBuf> {
         let folder = self.directory.path().join(version);
-        copy(&lighthouse(version), &folder, (LIGHTHOUSE_GROUP, &format!("{}.example.com", self.name)))?;
+        copy(&lighthouse(version), &folder, &[(LIGHTHOUSE_GROUP, &format!("{}.example.com", self.name))])?;
         let only = format!("only-{}", version.replace('.', "-"));
         let more = [
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "lighthouse-key"}, "stringData": {"key": version}}),

@@ -18,6 +18,7 @@ use serde_json::json;
 use super::large_catalog::LargeCatalog;
 use super::watching::Watch;
 use super::{DEADLINE, Subject, figure, megabytes, milliseconds, percentile, usage};
+use crate::catalog::cluster_catalog;
 
 /// The name of the large catalog.
 pub(super) const LARGE: &str = "bench-large";
@@ -38,11 +39,8 @@ const COMPRESSED_PAUSE: Duration = Duration::from_millis(20);
 /// Creates a catalog of a pushed image and waits until it serves; answers with the time that took.
 pub(super) async fn create_and_serve(subject: &Subject<'_>, name: &str) -> Result<Duration> {
     let api: Api<ClusterCatalog> = Api::all(subject.cluster.client().await?);
-    let catalog: ClusterCatalog = serde_json::from_value(json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
-        "metadata": {"name": name},
-        "spec": {"source": {"type": "Image", "image": {"ref": format!("{}/{name}:latest", subject.images.host())}}},
-    }))?;
+    let reference = format!("{}/{name}:latest", subject.images.host());
+    let catalog = cluster_catalog(name, &json!({"ref": reference}));
     let mut watch = Watch::begin(&api, "the catalog to serve").await?;
     let start = Instant::now();
     api.create(&PostParams::default(), &catalog).await?;

@@ -80,8 +80,8 @@ fn read_folder(folder: &Path) -> Result<Vec<Vec<u8>>, TrustError> {
     for path in paths.into_iter().take(FILES_MAX) {
         let length = fs::metadata(&path).map_err(failed(&path))?.len();
         if length > FILE_BYTES_MAX {
-            let told = format!("has {length} bytes, at most {FILE_BYTES_MAX} are read");
-            return Err(failed(&path)(io::Error::other(told)));
+            let excess = format!("has {length} bytes, at most {FILE_BYTES_MAX} are read");
+            return Err(failed(&path)(io::Error::other(excess)));
         }
         let text = fs::read(&path).map_err(failed(&path))?;
         if text.windows(10).any(|part| part == b"-----BEGIN") {

@@ -24,6 +24,8 @@ pub struct Csv {
     pub annotations: Map<String, Value>,
     /// The install modes it supports.
     pub install_modes: BTreeSet<InstallMode>,
+    /// Names of install modes that it claims to support and that do not exist; a few short ones.
+    pub unknown_install_modes: BTreeSet<String>,
     /// Deployments of its install strategy.
     pub deployments: Vec<Deployment>,
     /// Permissions in the namespaces it watches.
@@ -45,6 +47,14 @@ pub struct Csv {
 }
 
 impl Csv {
+    /// The names of all install modes that it claims to support, sorted.
+    pub fn mode_names(&self) -> Vec<&str> {
+        let known = self.install_modes.iter().map(|mode| mode.as_str());
+        let mut names: Vec<_> = known.chain(self.unknown_install_modes.iter().map(String::as_str)).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// The text for the annotation `olm.properties` of a revision, a JSON array: the annotation of the CSV merged with
     /// the properties file, and with the platform limit of OLM Classic's annotation where it has none.
     pub fn olm_properties(&self) -> Option<String> {

@@ -3,12 +3,14 @@
 use olm_yaml::YamlError;
 use thiserror::Error;
 
+use crate::load::MANIFESTS;
+
 /// A bundle that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// A file or folder that every bundle has is missing.
-    #[error("open {0}: no such file or directory")]
+    #[error("{call} {0}: no such file or directory", call = call_for(.0))]
     Missing(&'static str),
     /// A folder inside `manifests`.
     #[error(
@@ -48,6 +50,11 @@ pub enum ReadError {
     /// Reading it takes more memory than the caller allows.
     #[error("rendering the bundle takes more than {0} MiB of memory")]
     Memory(usize),
+}
+
+/// The system call with which upstream looks for a file or folder.
+fn call_for(path: &str) -> &'static str {
+    if path == MANIFESTS { "stat" } else { "open" }
 }
 
 impl ReadError {

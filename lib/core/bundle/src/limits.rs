@@ -42,3 +42,9 @@ pub(crate) const DOCUMENT: Limits = Limits {
     nodes: NODES_MAX,
     expanded_bytes: BUNDLE_BYTES_MAX,
 };
+
+/// Unknown install modes that are kept, as texts repeat them for each conversion webhook.
+pub(crate) const UNKNOWN_MODES_MAX: usize = 8;
+
+/// Longest name of an unknown install mode that is kept.
+pub(crate) const MODE_BYTES_MAX: usize = 63;

@@ -15,9 +15,9 @@ use crate::{
     budget::Budget,
     csv::{Csv, InstallMode},
     declared,
-    limits::{BUNDLE_BYTES_MAX, COPIES, FILES_MAX, OBJECTS_MAX},
+    limits::{BUNDLE_BYTES_MAX, COPIES, FILES_MAX, MODE_BYTES_MAX, OBJECTS_MAX, UNKNOWN_MODES_MAX},
     metadata, properties,
-    typed::{CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, convert, numbers_of_64_bits},
+    typed::{CLUSTER_SERVICE_VERSION, CUSTOM_RESOURCE_DEFINITION, OBJECT_META, convert, numbers_of_64_bits},
 };
 
 /// A bundle that was read.
@@ -61,7 +61,11 @@ impl Bundle {
             found.file(&format!("manifests/{name}"), content, &mut budget)?;
         }
         if files.below("manifests/").next().is_none() {
-            return Err(ReadError::Missing("manifests"));
+            let message = || "it is a file, not a folder".to_owned();
+            return Err(match files.get(MANIFESTS) {
+                Some(_) => ReadError::Objects { path: MANIFESTS.to_owned(), message: message() },
+                None => ReadError::Missing(MANIFESTS),
+            });
         }
         if found.csvs.len() > 1 {
             let names = found.csvs.into_iter().map(|csv| csv.name).collect();
@@ -87,6 +91,8 @@ pub fn defines_crd(files: &BundleFiles, crd: &str, memory: usize) -> bool {
     })
 }
 
+/// The folder of the objects.
+pub(crate) const MANIFESTS: &str = "manifests";
 const NO_KIND: &str = "Object 'Kind' is missing";
 
 fn kind_of(object: &Map<String, Value>) -> Option<String> {
@@ -132,6 +138,11 @@ impl Found {
         let kind = kind_of(&map).ok_or_else(|| invalid(NO_KIND.to_owned()))?;
         if map.get("apiVersion").is_some_and(|version| !version.is_string() && !version.is_null()) {
             return Err(invalid("apiVersion is not text".to_owned()));
+        }
+        if let Some(metadata) = map.get("metadata") {
+            // Upstream reads those of all objects into Kubernetes' type, and passes them on as they are.
+            convert(&OBJECT_META, &mut metadata.clone())
+                .map_err(|error| invalid(format!("metadata: {error}")))?;
         }
         let items = match map.remove("items") {
             None => return self.object(&kind, Value::Object(map), path),
@@ -233,7 +244,10 @@ fn csv(mut object: Value) -> Result<Csv, String> {
         Version::parse_tolerant(version).map_err(|error| format!("spec.version: {error}"))?;
     }
     let modes: Vec<Mode> = part(&mut spec, "installModes")?;
-    let supported = modes.iter().filter(|mode| mode.supported);
+    let supported = || modes.iter().filter(|mode| mode.supported);
+    let unknown = supported().map(|mode| &mode.name).filter(|name| InstallMode::named(name).is_none());
+    let short = unknown.filter(|name| name.len() <= MODE_BYTES_MAX);
+    let unknown_install_modes = short.take(UNKNOWN_MODES_MAX).cloned().collect();
     let mut strategy = spec["install"]["spec"].take();
     let (mut crds, mut services) =
         (spec["customresourcedefinitions"].take(), spec["apiservicedefinitions"].take());
@@ -246,7 +260,8 @@ fn csv(mut object: Value) -> Result<Csv, String> {
         version: version.unwrap_or_default(),
         min_kube_version: part(&mut spec, "minKubeVersion")?,
         annotations: part(&mut metadata, "annotations")?,
-        install_modes: supported.filter_map(|mode| InstallMode::named(&mode.name)).collect(),
+        install_modes: supported().filter_map(|mode| InstallMode::named(&mode.name)).collect(),
+        unknown_install_modes,
         deployments: part(&mut strategy, "deployments")?,
         permissions: part(&mut strategy, "permissions")?,
         cluster_permissions: part(&mut strategy, "clusterPermissions")?,

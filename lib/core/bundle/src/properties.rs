@@ -8,7 +8,7 @@
 
 use olm_go::{
     field::Fields,
-    json::{self, Html, tokens},
+    json::{self, tokens},
 };
 use serde_json::{Map, Value, value::RawValue};
 
@@ -89,7 +89,7 @@ fn from_file(content: &[u8], budget: &mut Budget) -> Result<Vec<String>, ReadErr
     let file = one(content, budget, invalid)?;
     let text = |entry: Fields<'_>| {
         let kind = scalar_text(entry.scalar("type")).ok_or("a property's type is not text")?;
-        let value = json::to_text(entry.raw("value").unwrap_or(&Value::Null), Html::Kept);
+        let value = json::from_yaml(entry.raw("value").unwrap_or(&Value::Null));
         Ok(entry_text(&kind, &value))
     };
     elements(&file, "properties").and_then(|all| all.into_iter().map(text).collect()).map_err(invalid)

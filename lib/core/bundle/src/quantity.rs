@@ -89,8 +89,14 @@ fn family(suffix: &str) -> Result<(Family, i32), &'static str> {
     match suffix.strip_prefix(['e', 'E']).map(str::parse::<i32>) {
         // Beyond this every quantity is 0 or out of range.
         Some(Ok(exponent)) if (-64..=64).contains(&exponent) => Ok((Family::Exponent, exponent)),
-        _ => Err(SUFFIX),
+        _ => Err(if has_form(suffix) { SUFFIX } else { PATTERN }),
     }
+}
+
+/// Whether a suffix has the form of one, known or not.
+fn has_form(suffix: &str) -> bool {
+    let digits = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    digits.strip_prefix(['-', '+']).unwrap_or(digits).bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn keeps_spelling(parts: &Parts<'_>) -> bool {
@@ -214,7 +220,7 @@ fn binary(mut units: u128) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::canonical;
+    use super::{PATTERN, SUFFIX, canonical};
 
     #[test]
     fn quantities_get_their_canonical_spelling() {
@@ -264,6 +270,11 @@ mod tests {
     fn what_is_no_quantity_is_refused() {
         for text in ["", "x", "1.2.3", "Ei", "1mi", "1e", "1e99999", "1e-2147483648", "1e2147483648"] {
             assert!(canonical(text).is_err(), "{text}");
+        }
+        for (text, error) in
+            [("one", PATTERN), ("1x", PATTERN), ("1e+", SUFFIX), ("1mi", SUFFIX), ("1e3k", PATTERN)]
+        {
+            assert_eq!(canonical(text), Err(error), "{text}");
         }
     }
 }

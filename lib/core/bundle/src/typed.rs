@@ -31,6 +31,8 @@ pub use csv::{API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, GROUP_VERSION_KIND, INST
 pub static CLUSTER_SERVICE_VERSION: Kind = Kind::Object(&csv::CLUSTER_SERVICE_VERSION);
 /// A CustomResourceDefinition.
 pub(crate) static CUSTOM_RESOURCE_DEFINITION: Kind = Kind::Object(&kubernetes::CUSTOM_RESOURCE_DEFINITION);
+/// The metadata of objects.
+pub(crate) static OBJECT_META: Kind = Kind::Object(&kubernetes::OBJECT_META);
 /// The members of the user's `deploymentConfig`.
 pub static DEPLOYMENT_CONFIG: Kind = Kind::Object(&csv::DEPLOYMENT_CONFIG);
 

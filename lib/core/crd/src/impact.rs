@@ -126,7 +126,7 @@ impl fmt::Display for UpgradeImpact {
         match (seen, broken) {
             (0, _) => return f.write_str("there are no objects"),
             (_, 0) if undecided > 0 => write!(f, "undecided for {undecided} of {seen} {objects}")?,
-            (_, 0) => write!(f, "none of {seen} {objects} would become invalid")?,
+            (_, 0) => write!(f, "{seen} {objects} checked, none would become invalid")?,
             _ => write!(f, "{broken} of {seen} {objects} would become invalid")?,
         }
         if broken > 0 && undecided > 0 {
@@ -176,10 +176,13 @@ mod tests {
         let specs = [json!({"size": 1}), json!({"size": 5}), json!({"size": 20}), json!({})];
         let tight = object(json!({"type": "integer", "maximum": 3}));
         assert_eq!(impact(&loose, &tight, &specs), "1 of 4 objects would become invalid, 1 invalid already");
-        assert_eq!(impact(&loose, &tight, &[json!({"size": 2})]), "none of 1 object would become invalid");
+        assert_eq!(
+            impact(&loose, &tight, &[json!({"size": 2})]),
+            "1 object checked, none would become invalid"
+        );
         assert_eq!(impact(&loose, &tight, &[]), "there are no objects");
         let renamed = json!({"type": "object", "properties": {"count": {"type": "integer"}}});
-        let lost = "none of 4 objects would become invalid, 3 would lose fields";
+        let lost = "4 objects checked, none would become invalid, 3 would lose fields";
         assert_eq!(impact(&loose, &renamed, &specs), lost);
         let unclear =
             object(json!({"type": "integer", "x-kubernetes-validations": [{"rule": "isURL(string(self))"}]}));

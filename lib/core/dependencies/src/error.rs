@@ -26,7 +26,7 @@ pub enum RequirementError {
     #[error("property olm.constraint: cel.rule has more than {EXPRESSION_BYTES_MAX} bytes")]
     ExpressionSize,
     /// An expression does not compile.
-    #[error("property olm.constraint: cel.rule does not compile, only the bundle's author can mend it: {0}")]
+    #[error("property olm.constraint: cel.rule does not compile, only the bundle's author can fix it: {0}")]
     Expression(
         /// Why.
         String,

@@ -233,7 +233,7 @@ fn what_cannot_be_understood_is_refused() {
         (
             "olm.constraint",
             json!({"cel": {"rule": "1 +"}}),
-            "property olm.constraint: cel.rule does not compile, only the bundle's author can mend it: ",
+            "property olm.constraint: cel.rule does not compile, only the bundle's author can fix it: ",
         ),
         ("olm.constraint", deep, "property olm.constraint: constraints are nested deeper than 16"),
         ("olm.constraint", many, "property olm.constraint: more than 256 constraints in one"),

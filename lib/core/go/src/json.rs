@@ -25,6 +25,10 @@ pub enum Html {
 
 /// Writes a value, keys sorted.
 pub fn write_value(out: &mut Vec<u8>, value: &Value, html: Html) {
+    write(out, value, html, write_number);
+}
+
+fn write(out: &mut Vec<u8>, value: &Value, html: Html, write_number: fn(&mut Vec<u8>, &Number)) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
@@ -37,7 +41,7 @@ pub fn write_value(out: &mut Vec<u8>, value: &Value, html: Html) {
                 if index > 0 {
                     out.push(b',');
                 }
-                write_value(out, item, html);
+                write(out, item, html, write_number);
             }
             out.push(b']');
         }
@@ -46,7 +50,7 @@ pub fn write_value(out: &mut Vec<u8>, value: &Value, html: Html) {
             entries.sort_unstable_by_key(|(key, _)| *key);
             let mut object = Object::new(out, html);
             for (key, item) in entries {
-                object.value(key, item);
+                write(object.key(key), item, html, write_number);
             }
             object.end();
         }
@@ -90,6 +94,15 @@ fn write_number(out: &mut Vec<u8>, number: &Number) {
         _ => number.to_string(),
     };
     out.extend_from_slice(text.as_bytes());
+}
+
+/// Writes a number with all digits of an integer.
+fn write_exact_number(out: &mut Vec<u8>, number: &Number) {
+    if number.is_u64() {
+        out.extend_from_slice(number.to_string().as_bytes());
+    } else {
+        write_number(out, number);
+    }
 }
 
 /// The tokens of JSON text: texts, numbers and words whole, and its punctuation. White space between them is left out.
@@ -186,6 +199,13 @@ pub fn marshal(value: &Value) -> String {
 pub fn to_text(value: &Value, html: Html) -> String {
     let mut out = Vec::new();
     write_value(&mut out, value, html);
+    into_text(out)
+}
+
+/// The text of a value that was converted from YAML, and not decoded since: integers keep their digits.
+pub fn from_yaml(value: &Value) -> String {
+    let mut out = Vec::new();
+    write(&mut out, value, Html::Kept, write_exact_number);
     into_text(out)
 }
 

@@ -65,7 +65,7 @@ mod tests {
 
     fn rights_of(difference: &ContentDifference) -> String {
         let text = difference.to_text();
-        text.split_once("Rights of the operator that are new").unwrap().1.to_owned()
+        text.split_once("New permissions of the operator").unwrap().1.to_owned()
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
              + Deployment.apps/v1 n/new\n    1 more that stay as they are\n\
              Images\n  Deployment n/a [c]: x:1 -> x:2\n  Deployment n/gone [c]: y -> (none)\n  \
              Deployment n/new [c]: (none) -> n\n\
-             Rights of the operator that are new: none\nRights of the operator that it loses: none\n"
+             New permissions of the operator: none\nPermissions that the operator loses: none\n"
         );
     }
 
@@ -100,7 +100,7 @@ mod tests {
         let other = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
         assert_eq!(
             rights_of(&content_difference(&old, &objects("c", &other))),
-            "\n  ns/sa\n    + /metrics: get in the whole cluster\nRights of the operator that it loses\n  ns/sa\n    \
+            "\n  ns/sa\n    + /metrics: get in the whole cluster\nPermissions that the operator loses\n  ns/sa\n    \
              - pods: get in the whole cluster\n    - secrets: get in the whole cluster\n    ! may read Secrets of every namespace\n"
         );
     }
@@ -125,7 +125,7 @@ mod tests {
         new[1]["subjects"][0]["namespace"] = json!("other");
         assert_eq!(
             rights_of(&content_difference(&old, &new)),
-            "\n  other/sa\n    + pods: get in the whole cluster\nRights of the operator that it loses\n  ns/sa\n    \
+            "\n  other/sa\n    + pods: get in the whole cluster\nPermissions that the operator loses\n  ns/sa\n    \
              - pods: get in the whole cluster\n"
         );
     }

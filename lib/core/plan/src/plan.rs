@@ -182,7 +182,7 @@ impl Plan {
             blocked.push(format!("CRD {:?} cannot be replaced without harm", crd.name));
         }
         if self.missing_rights.known().is_some_and(|missing| !missing.is_empty()) {
-            blocked.push(format!("service account {:?} lacks rights", self.inputs.account));
+            blocked.push(format!("service account {:?} lacks permissions", self.inputs.account));
         }
         for refused in self.dry_run.known().into_iter().flat_map(|said| &said.refused) {
             blocked.push(format!("the API server refuses {}: {}", refused.object, refused.message));
@@ -301,7 +301,7 @@ pub(crate) mod tests {
             [
                 "another namespace",
                 "CRD \"a.b\" cannot be replaced without harm",
-                "service account \"n/installer\" lacks rights"
+                "service account \"n/installer\" lacks permissions"
             ]
         );
         assert_eq!(plan.to_json()["blocked"].as_array().unwrap().len(), 3);

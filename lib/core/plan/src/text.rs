@@ -32,12 +32,12 @@ impl Plan {
         section(&mut text, "Objects", &plan.objects, |text, all| objects(text, all));
         section(&mut text, "Images", &plan.images, |text, all| images(text, all));
         section(&mut text, "CRDs", &plan.crds, |text, all| all.iter().for_each(|one| crd(text, one)));
-        section(&mut text, "Rights that the account lacks", &plan.missing_rights, |text, all| {
+        section(&mut text, "Permissions that the ServiceAccount lacks", &plan.missing_rights, |text, all| {
             for one in all {
                 line(text, &format!("  {}", right(one)));
             }
         });
-        section(&mut text, "Rights of the operator that are new", &plan.operator_rights, |text, all| {
+        section(&mut text, "New permissions of the operator", &plan.operator_rights, |text, all| {
             rights(text, '+', &all.increase);
         });
         section(&mut text, "Dry-run", &plan.dry_run, |text, said| {
@@ -62,8 +62,8 @@ impl ContentDifference {
         let mut text = String::new();
         part(&mut text, "Objects", |text| objects(text, &self.objects));
         part(&mut text, "Images", |text| images(text, &self.images));
-        part(&mut text, "Rights of the operator that are new", |text| rights(text, '+', &self.gained_rights));
-        part(&mut text, "Rights of the operator that it loses", |text| rights(text, '-', &self.lost_rights));
+        part(&mut text, "New permissions of the operator", |text| rights(text, '+', &self.gained_rights));
+        part(&mut text, "Permissions that the operator loses", |text| rights(text, '-', &self.lost_rights));
         text
     }
 }
@@ -213,7 +213,7 @@ fn images(text: &mut String, all: &[ImageChange]) {
     }
 }
 
-/// Rights with a sign that says whether they are gained or lost.
+/// Permissions with a sign for gained or lost.
 fn rights(text: &mut String, sign: char, accounts: &[Account]) {
     for Account { account, rights, foreign_roles, dangers } in accounts {
         line(text, &format!("  {account}"));
@@ -288,7 +288,7 @@ mod tests {
             "  + ConfigMap.v1 n/a\n  ~ ConfigMap.v1 n/b\n      data.x: \"1\" -> \"yyyy",
             "... (202 characters)\n  - ConfigMap.v1 n/d\n",
             "    1 more that only get the new version as an annotation\n    1 more that stay as they are\n",
-            "Rights that the account lacks: none\n",
+            "Permissions that the ServiceAccount lacks: none\n",
             "Dry-run: not known: no token",
         ] {
             assert!(text.contains(wanted), "{wanted:?} in\n{text}");

@@ -32,10 +32,10 @@ impl Danger {
     /// The meaning, in one sentence.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Everything => "may do everything: as good as cluster-admin",
-            Self::Escalation => "may give itself more rights than it has (escalate, bind)",
+            Self::Everything => "may do everything, like cluster-admin",
+            Self::Escalation => "may give itself more permissions than it has (escalate, bind)",
             Self::Impersonation => "may act as other users, groups or ServiceAccounts (impersonate)",
-            Self::Tokens => "may make tokens of ServiceAccounts, and so act as them",
+            Self::Tokens => "may create tokens of ServiceAccounts, and so act as them",
             Self::Secrets => "may read Secrets of every namespace",
             Self::Exec => "may run commands in Pods or reach into nodes (exec, attach, proxy)",
             Self::Workloads => "may run Pods in every namespace, with any ServiceAccount there",

@@ -1,9 +1,8 @@
 //! The user's configuration of a bundle (`spec.config.inline`): its schema, its messages, its meaning.
 //!
-//! The schema depends on the bundle: `watchNamespace` is unknown, required or optional by the install modes.
-//! Unlike upstream all unknown fields are reported, sorted; errors inside Kubernetes' types have path and
-//! reason instead of `validation failed`; null means unset; without the feature gate there is no
-//! `watchNamespace`.
+//! The schema depends on the bundle: `watchNamespace` is unknown, required or optional by the install modes, whatever
+//! the feature gates. Unlike upstream all unknown fields are reported, sorted; errors inside Kubernetes' types have path
+//! and reason instead of `validation failed`; a `deploymentConfig` that is null is unset.
 //!
 //! As in operator-controller's internal/operator-controller/rukpak/bundle/registryv1.go and config/config.go.
 
@@ -17,7 +16,8 @@ use olm_bundle::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Features, Options, RenderError};
+use crate::{Options, RenderError};
+use schema::Finding;
 
 const WATCH_NAMESPACE: &str = "watchNamespace";
 const NAMESPACE_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
@@ -49,20 +49,38 @@ pub(crate) fn read(options: &Options, rule: NamespaceRule) -> Result<Configurati
             return Err(RenderError::Configuration(vec![text]));
         }
     };
-    let mut violations = unknown_fields(given, rule, options.features.deployment_config);
-    let watch_namespace = watch_namespace(given.get(WATCH_NAMESPACE), rule, options, &mut violations);
-    let config = given.get("deploymentConfig").filter(|_| options.features.deployment_config);
-    if let Some(config) = config {
-        schema::check_deployment_config(config, &mut violations);
+    // As the library of schemas has it: what is missing, then what is wrong, then what is unknown.
+    let mut findings = Vec::new();
+    let given_namespace = given.get(WATCH_NAMESPACE);
+    if given_namespace.is_none() && matches!(rule, NamespaceRule::Required(_)) {
+        findings.push(Finding::line(missing()));
     }
+    let config = given.get("deploymentConfig").filter(|_| options.features.deployment_config);
+    findings.extend(config.and_then(schema::deployment_config));
+    let mut watched = None;
+    match given_namespace.map(|given| watch_namespace(given, rule, options)) {
+        Some(Ok(namespace)) => watched = namespace,
+        Some(Err(finding)) => findings.push(finding),
+        None => {}
+    }
+    findings.extend(Finding::lines(unknown_fields(given, rule, options.features.deployment_config)));
+    let violations = Finding::listed(findings);
     if !violations.is_empty() {
         return Err(RenderError::Configuration(violations));
     }
-    Ok(Configuration { watch_namespace, deployment_config: config.map(decode).transpose()?.flatten() })
+    Ok(Configuration {
+        watch_namespace: watched,
+        deployment_config: config.map(decode).transpose()?.flatten(),
+    })
 }
 
+fn missing() -> String {
+    format!("required field \"{WATCH_NAMESPACE}\" is missing")
+}
+
+/// The unknown fields, sorted as the keys of the map are.
 fn unknown_fields(given: &Map<String, Value>, rule: NamespaceRule, deployment_config: bool) -> Vec<String> {
-    let mut unknown: Vec<_> = given
+    given
         .keys()
         .filter(|key| match key.as_str() {
             WATCH_NAMESPACE => rule == NamespaceRule::Unknown,
@@ -70,9 +88,7 @@ fn unknown_fields(given: &Map<String, Value>, rule: NamespaceRule, deployment_co
             _ => true,
         })
         .map(|key| format!("unknown field \"{key}\""))
-        .collect();
-    unknown.sort_unstable();
-    unknown
+        .collect()
 }
 
 fn decode(config: &Value) -> Result<Option<Map<String, Value>>, RenderError> {
@@ -108,10 +124,7 @@ pub(crate) enum Format {
 
 impl NamespaceRule {
     /// The rule that follows from a bundle's install modes.
-    pub(crate) fn of(modes: &BTreeSet<InstallMode>, features: Features) -> Self {
-        if !features.single_own_namespace_install_support {
-            return Self::Unknown;
-        }
+    pub(crate) fn of(modes: &BTreeSet<InstallMode>) -> Self {
         let own = modes.contains(&InstallMode::OwnNamespace);
         let single = modes.contains(&InstallMode::SingleNamespace);
         let format = match (own, single) {
@@ -128,36 +141,29 @@ impl NamespaceRule {
     }
 }
 
-/// The chosen namespace. Violations of an optional one are those of both branches of its schema.
-fn watch_namespace(
-    given: Option<&Value>,
-    rule: NamespaceRule,
-    options: &Options,
-    violations: &mut Vec<String>,
-) -> Option<String> {
+/// The chosen namespace, if it is one. The finding about an optional one has those of both branches of its schema.
+fn watch_namespace(given: &Value, rule: NamespaceRule, options: &Options) -> Result<Option<String>, Finding> {
     let (format, optional) = match rule {
-        NamespaceRule::Unknown => return None,
+        NamespaceRule::Unknown => return Ok(None),
         NamespaceRule::Required(format) => (format, false),
         NamespaceRule::Optional(format) => (format, true),
     };
     let found = match given {
-        None | Some(Value::Null) if optional => return None,
-        None | Some(Value::Null) => vec![format!("required field \"{WATCH_NAMESPACE}\" is missing")],
-        Some(Value::String(namespace)) => {
+        Value::Null if optional => return Ok(None),
+        Value::String(namespace) => {
             let found = namespace_violations(namespace, format, &options.install_namespace);
-            if found.is_empty() {
-                return Some(namespace.clone());
+            match Finding::group(found.into_iter().map(Finding::line).collect()) {
+                None => return Ok(Some(namespace.clone())),
+                Some(found) => found,
             }
-            found
         }
-        Some(other) => vec![schema::wrong_type(WATCH_NAMESPACE, other, "string")],
+        other => Finding::line(schema::wrong_type(WATCH_NAMESPACE, other, "string")),
     };
-    if let (true, Some(given)) = (optional, given) {
-        violations.push(format!("invalid value for field \"{WATCH_NAMESPACE}\""));
-        violations.push(schema::wrong_type(WATCH_NAMESPACE, given, "null"));
+    if !optional {
+        return Err(found);
     }
-    violations.extend(found);
-    None
+    let null = Finding::line(schema::wrong_type(WATCH_NAMESPACE, given, "null"));
+    Err(Finding::Above(format!("invalid value for field \"{WATCH_NAMESPACE}\""), vec![null, found]))
 }
 
 fn namespace_violations(value: &str, format: Format, install_namespace: &str) -> Vec<String> {

@@ -20,9 +20,7 @@ pub enum RenderError {
     #[error("invalid ClusterExtension configuration: invalid configuration: {}", listed(.0))]
     Configuration(Vec<String>),
     /// The `deploymentConfig` fits its schema but not Kubernetes' types, e.g. a malformed quantity.
-    #[error(
-        "invalid ClusterExtension configuration: invalid deploymentConfig: failed to unmarshal deploymentConfig: {0}"
-    )]
+    #[error("invalid deploymentConfig: failed to unmarshal deploymentConfig: {0}")]
     DeploymentConfig(String),
     /// The bundle breaks rules; each entry is one finding, all are reported.
     #[error("{}", .0.join("\n"))]

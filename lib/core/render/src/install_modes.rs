@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use olm_bundle::InstallMode;
+use olm_bundle::{Csv, InstallMode};
 
 use crate::RenderError;
 
@@ -29,11 +29,10 @@ pub(crate) fn default_targets(modes: &Modes) -> Vec<String> {
 }
 
 /// Whether the bundle can watch these namespaces.
-pub(crate) fn check(modes: &Modes, install_namespace: &str, targets: &[String]) -> Result<(), RenderError> {
-    let supports = |mode| modes.contains(&mode);
+pub(crate) fn check(csv: &Csv, install_namespace: &str, targets: &[String]) -> Result<(), RenderError> {
+    let supports = |mode| csv.install_modes.contains(&mode);
     let unsupported = |what: String| {
-        let modes: Vec<_> = modes.iter().map(|mode| mode.as_str()).collect();
-        Err(format!("supported install modes [{}] do not support {what}", modes.join(" ")))
+        Err(format!("supported install modes [{}] do not support {what}", csv.mode_names().join(" ")))
     };
     let set: BTreeSet<&str> = targets.iter().map(String::as_str).collect();
     let several = || unsupported(format!("target namespaces [{}]", targets.join(" ")));

@@ -64,7 +64,7 @@ pub enum CertificateProvider {
 /// Alpha features, on by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features {
-    /// `SingleOwnNamespaceInstallSupport`: install modes other than AllNamespaces, and `watchNamespace`.
+    /// `SingleOwnNamespaceInstallSupport`: bundles without the install mode AllNamespaces.
     pub single_own_namespace_install_support: bool,
     /// `DeploymentConfig`: the configuration's `deploymentConfig`.
     pub deployment_config: bool,

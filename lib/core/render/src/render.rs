@@ -53,7 +53,7 @@ impl Context<'_> {
 pub fn render(bundle: Bundle, options: &Options) -> Result<Rendered, RenderError> {
     refuse_unsupported(&bundle, options)?;
     let modes = &bundle.csv.install_modes;
-    let configuration = config::read(options, config::NamespaceRule::of(modes, options.features))?;
+    let configuration = config::read(options, config::NamespaceRule::of(modes))?;
     let default = || install_modes::default_targets(modes);
     let targets = configuration.watch_namespace.map_or_else(default, |namespace| vec![namespace]);
     objects(bundle, options, &targets, configuration.deployment_config.as_ref())
@@ -90,7 +90,7 @@ fn objects(
     deployment_config: Option<&Map<String, Value>>,
 ) -> Result<Rendered, RenderError> {
     validate::check(&bundle)?;
-    install_modes::check(&bundle.csv.install_modes, &options.install_namespace, targets)?;
+    install_modes::check(&bundle.csv, &options.install_namespace, targets)?;
     let context = Context {
         install_namespace: &options.install_namespace,
         target_namespaces: targets,

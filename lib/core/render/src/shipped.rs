@@ -15,7 +15,10 @@ pub(super) fn shipped_kind(kind: &str) -> Option<&'static KnownKind> {
 /// The shipped objects as they are, apart from the namespace of namespaced kinds.
 pub(super) fn generate(others: Vec<Value>, context: &Context<'_>) -> Vec<Value> {
     let in_namespace = |mut object: Value| {
-        if shipped_kind(text(&object, "/kind")).is_some_and(|known| known.namespaced)
+        // Where metadata are null, upstream's setter fails, and its error is ignored.
+        let has_place = object.get("metadata").is_none_or(Value::is_object);
+        if has_place
+            && shipped_kind(text(&object, "/kind")).is_some_and(|known| known.namespaced)
             && let Some(metadata) = map_at(&mut object, &["metadata"])
         {
             metadata.insert("namespace".to_owned(), context.install_namespace.into());

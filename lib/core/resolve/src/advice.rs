@@ -9,9 +9,9 @@ use crate::{Cause, Reason, RejectedCandidate, Request, ResolveError};
 /// The reader of the advice: settings have other names on a cluster than on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// Whoever writes a ClusterExtension and its catalogs.
+    /// Authors of ClusterExtensions and ClusterCatalogs.
     Cluster,
-    /// Whoever asks `olm resolve`.
+    /// Users of `olm resolve`.
     CommandLine,
 }
 
@@ -19,13 +19,13 @@ pub enum Audience {
 pub fn advice(error: &ResolveError, audience: Audience) -> Option<String> {
     let remedy = match &error.cause {
         Cause::CatalogUnavailable { waiting_for, .. } if error.rejected.is_empty() => format!(
-            "No catalog that can be read has the package: check its name. If it is in {}: look at the conditions of ClusterCatalog {}.",
+            "No readable catalog has the package: check its name. If it is in {}, check the conditions of ClusterCatalog {}.",
             catalogs(waiting_for),
             first(waiting_for)
         ),
         Cause::CatalogUnavailable { waiting_for, answer, .. } => {
             let mut remedy = format!(
-                "Waiting for {}: look at the conditions of ClusterCatalog {}.",
+                "Waiting for {}: check the conditions of ClusterCatalog {}.",
                 catalogs(waiting_for),
                 first(waiting_for)
             );
@@ -33,7 +33,7 @@ pub fn advice(error: &ResolveError, audience: Audience) -> Option<String> {
                 // Writing to a String cannot fail.
                 let _ = write!(
                     remedy,
-                    " Without it the answer would be bundle {} of catalog {}.",
+                    " Without it, bundle {} of catalog {} would be chosen.",
                     answer.bundle, answer.catalog
                 );
             }
@@ -61,14 +61,14 @@ pub fn advice(error: &ResolveError, audience: Audience) -> Option<String> {
             "Correct the version: for instance 1.2.3, 1.2.x, \">=1.2.0 <2.0.0\" or \"~1.2 || ^2.0\".".to_owned()
         }
         Cause::UnsupportedDependency { .. } => {
-            "Dependencies are refused as asked for; otherwise they are checked against what is installed.".to_owned()
+            "Bundles with dependencies are rejected because the extension asks for it; otherwise dependencies are checked against what is installed.".to_owned()
         }
         Cause::InvalidBundleVersion { .. } => {
-            "The catalog is wrong here, only its author can correct it. Ask for another version or catalog.".to_owned()
+            "The catalog is wrong; only its author can correct it. Use another version or catalog.".to_owned()
         }
         Cause::InvalidInstalledVersion { .. } => {
             let policy = certifying(audience);
-            format!("Upgrade edges cannot be followed from there. {policy} and name the version to go to.")
+            format!("Upgrade paths cannot be followed from that version. {policy} and set the version to install.")
         }
     };
     Some(one_line(&remedy).into_owned())
@@ -88,7 +88,7 @@ fn rejected(request: &Request, all: &[RejectedCandidate], audience: Audience) ->
             Audience::CommandLine => "Leave out --same-catalog",
         };
         return Some(format!(
-            "Bundle {} of catalog {} would do, but the extension is to keep to {origin}, the catalog it was installed from. {remedy}, or have the bundle added to that catalog.",
+            "Bundle {} of catalog {} matches, but the extension must stay with {origin}, the catalog it was installed from. {remedy}, or have the bundle added to that catalog.",
             one.bundle, one.catalog
         ));
     }
@@ -102,7 +102,7 @@ fn rejected(request: &Request, all: &[RejectedCandidate], audience: Audience) ->
     if let Some(one) = by_alone(|reason| matches!(reason, Reason::NoEdge { .. })) {
         let policy = certifying(audience);
         return Some(format!(
-            "Updates only follow the paths that the catalog provides, and none leads to bundle {}. Ask for a version or channel that one leads to. {policy} to leave them at your own risk.",
+            "Upgrades only follow the paths that the catalog provides, and none leads to bundle {}. Choose a version or channel that one leads to. {policy} to ignore the paths at your own risk.",
             one.bundle
         ));
     }
@@ -111,9 +111,9 @@ fn rejected(request: &Request, all: &[RejectedCandidate], audience: Audience) ->
         Audience::CommandLine => ("another --version", "another --channel"),
     };
     match (request.wanted_version(), request.channels.is_empty()) {
-        (Some(_), false) => Some(format!("Ask for {version} or {channels}.")),
-        (Some(_), true) => Some(format!("Ask for {version}.")),
-        (None, false) => Some(format!("Ask for {channels}.")),
+        (Some(_), false) => Some(format!("Choose {version} or {channels}.")),
+        (Some(_), true) => Some(format!("Choose {version}.")),
+        (None, false) => Some(format!("Choose {channels}.")),
         (None, true) => None,
     }
 }
@@ -121,7 +121,7 @@ fn rejected(request: &Request, all: &[RejectedCandidate], audience: Audience) ->
 fn certifying(audience: Audience) -> &'static str {
     match audience {
         Audience::Cluster => "Set upgradeConstraintPolicy to SelfCertified",
-        Audience::CommandLine => "Give --policy SelfCertified",
+        Audience::CommandLine => "Pass --policy SelfCertified",
     }
 }
 

@@ -4,9 +4,12 @@ use olm_fbc::{
     Bundle, PROPERTY_BUNDLE_OBJECT, PROPERTY_CONSTRAINT, PROPERTY_CSV_METADATA, PROPERTY_GVK_REQUIRED,
     PROPERTY_PACKAGE, PROPERTY_PACKAGE_REQUIRED, Property,
 };
-use olm_go::Quoted;
+use olm_go::{
+    Quoted,
+    field::{Fields, names},
+};
 use olm_semver::{BundleVersion, ReleaseSupport};
-use serde::Deserialize;
+use serde_json::Value;
 use thiserror::Error;
 
 /// Types of the properties that declare dependencies.
@@ -21,11 +24,36 @@ const PROPERTIES_CONTENT: [&str; 2] = [PROPERTY_CSV_METADATA, PROPERTY_BUNDLE_OB
 #[error("{0}")]
 pub struct BundleVersionError(String);
 
-/// The value of an `olm.package` property. As in Go's decoder, null is the same as absent.
-#[derive(Default, Deserialize)]
-struct PackageProperty<'a> {
-    version: Option<&'a str>,
-    release: Option<&'a str>,
+/// The fields of an `olm.package` property.
+///
+/// # Errors
+/// One has another type. The text is that of Go's decoder.
+fn package_fields(value: &Value) -> Result<Fields<'_>, String> {
+    const NAMES: [&str; 3] = ["packageName", "version", "release"];
+    let not = |found: &str, wanted: &str| format!("json: cannot unmarshal {found} into Go {wanted}");
+    let type_of = |value: &Value| match value {
+        Value::Null => None,
+        Value::Bool(_) => Some("bool"),
+        Value::Number(_) => Some("number"),
+        Value::String(_) => Some("string"),
+        Value::Array(_) => Some("array"),
+        Value::Object(_) => Some("object"),
+    };
+    let members = match (value, type_of(value)) {
+        (Value::Object(members), _) => members,
+        (_, None) => return Ok(Fields::default()),
+        (_, Some(found)) => return Err(not(found, "value of type property.Package")),
+    };
+    for (key, value) in members {
+        let name = NAMES.into_iter().find(|name| names(key, name));
+        match (name, type_of(value)) {
+            (Some(name), Some(found)) if found != "string" => {
+                return Err(not(found, &format!("struct field Package.{name} of type string")));
+            }
+            _ => {}
+        }
+    }
+    Ok(Fields::from(members))
 }
 
 /// Version and release of a bundle, from the first of its `olm.package` properties.
@@ -40,12 +68,10 @@ pub fn bundle_version(
         bundle.properties.iter().find(|property| property.kind == PROPERTY_PACKAGE).ok_or_else(|| {
             BundleVersionError(format!("no package property found in bundle {}", Quoted(&bundle.name)))
         })?;
-    let PackageProperty { version, release } = Option::deserialize(&property.value)
-        .map_err(|error: serde_json::Error| {
-            BundleVersionError(format!("error unmarshalling package property: {error}"))
-        })?
-        .unwrap_or_default();
-    BundleVersion::from_fields(version.unwrap_or_default(), release, releases)
+    let fields = package_fields(&property.value)
+        .map_err(|error| BundleVersionError(format!("error unmarshalling package property: {error}")))?;
+    let release = fields.scalar("release").and_then(Value::as_str);
+    BundleVersion::from_fields(fields.text("version"), release, releases)
         .map_err(|error| BundleVersionError(error.to_string()))
 }
 
@@ -111,9 +137,17 @@ mod tests {
 
     #[test]
     fn a_value_of_another_form_is_an_error() {
-        for value in [json!("1.2.3"), json!({"version": 1}), json!({"version": "1.2.3", "release": 4})] {
+        for (value, text) in [
+            (json!("1.2.3"), "string into Go value of type property.Package"),
+            (json!({"version": 1}), "number into Go struct field Package.version of type string"),
+            (
+                json!({"version": [], "release": 4}),
+                "number into Go struct field Package.release of type string",
+            ),
+            (json!({"packageName": {}}), "object into Go struct field Package.packageName of type string"),
+        ] {
             let error = version_of(json!([{"type": "olm.package", "value": value}])).unwrap_err();
-            assert!(error.starts_with("error unmarshalling package property: "), "{error}");
+            assert_eq!(error, format!("error unmarshalling package property: json: cannot unmarshal {text}"));
         }
     }
 }

@@ -30,11 +30,12 @@ pub enum Cause {
         /// The problem.
         source: ParseError,
     },
-    /// The installed bundle's version cannot be parsed, so no edge can be found.
-    #[error(
-        "error walking catalogs: error finding upgrade edges: error parsing installed bundle version: {source}"
-    )]
+    /// The installed bundle's version, or the release that was recorded apart from it, cannot be parsed, so no edge can
+    /// be found.
+    #[error("error walking catalogs: error finding upgrade edges: failed to {attempt}: {source}")]
     InvalidInstalledVersion {
+        /// The attempt in upstream's words: which text was parsed.
+        attempt: String,
         /// The problem.
         source: ParseError,
     },

@@ -90,7 +90,7 @@ pub enum Reason {
         cause: String,
     },
     /// No upgrade edge leads to it from the installed bundle.
-    #[error("no update path leads to it from {installed}")]
+    #[error("cannot be reached from {installed}")]
     NoEdge {
         /// The installed bundle.
         installed: String,
@@ -108,7 +108,7 @@ pub enum Reason {
         better: Option<String>,
     },
     /// Another that fits has a higher version or release, or the same and is the first in the catalog.
-    #[error("{better} comes before it")]
+    #[error("{better} is newer or listed first")]
     Lower {
         /// The other.
         better: String,

@@ -1,7 +1,8 @@
 //! Requests, and the catalogs that they are resolved from.
 
 use olm_fbc::{CatalogError, PackageContent};
-use olm_semver::{BundleVersion, Constraint, ParseError, ReleaseSupport};
+use olm_go::Quoted;
+use olm_semver::{BundleVersion, Constraint, ParseError, Release, ReleaseSupport, Version};
 
 use crate::Cause;
 
@@ -140,8 +141,8 @@ impl<'a> Query<'a> {
             (UpgradePolicy::CatalogProvided, Some((installed, Ok(version)))) => {
                 Ok(Some((installed, version)))
             }
-            (UpgradePolicy::CatalogProvided, Some((_, Err(error)))) => {
-                Err(Cause::InvalidInstalledVersion { source: error.clone() })
+            (UpgradePolicy::CatalogProvided, Some((installed, Err(error)))) => {
+                Err(installed.invalid(error, self.request.options.releases))
             }
         }
     }
@@ -157,5 +158,19 @@ impl Request {
 impl Installed {
     pub(crate) fn bundle_version(&self, releases: ReleaseSupport) -> Result<BundleVersion, ParseError> {
         BundleVersion::from_fields(&self.version, self.release.as_deref(), releases)
+    }
+
+    /// The cause for which no edges are found.
+    fn invalid(&self, error: &ParseError, releases: ReleaseSupport) -> Cause {
+        let cause = |attempt, source| Cause::InvalidInstalledVersion { attempt, source };
+        let Some(release) = self.release.as_ref().filter(|_| releases == ReleaseSupport::On) else {
+            return cause("get version and release of installed bundle".to_owned(), error.clone());
+        };
+        let version = self.version.parse::<Version>().err();
+        let version = version.map(|error| (format!("version {}", Quoted(&self.version)), error));
+        let release =
+            || release.parse::<Release>().err().map(|error| (format!("release {}", Quoted(release)), error));
+        let (part, error) = version.or_else(release).unwrap_or_else(|| ("version".to_owned(), error.clone()));
+        cause(format!("parse installed bundle {part}"), error)
     }
 }

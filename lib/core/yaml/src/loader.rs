@@ -17,6 +17,8 @@ use crate::{
 };
 
 const CORE: &str = "tag:yaml.org,2002:";
+/// The character "next line".
+const NEL: char = '\u{85}';
 
 /// The first document of `text`; `Null` when there is none.
 pub(crate) fn first_document(
@@ -27,6 +29,10 @@ pub(crate) fn first_document(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if let Some(value) = block::read(text, limits) {
         return Ok(value);
+    }
+    // To go-yaml it is the end of a line, in YAML 1.2 it is none.
+    if text.contains(NEL) {
+        return parsed(&text.replace(NEL, "\n"), limits, repairs);
     }
     parsed(text, limits, repairs)
 }
@@ -86,6 +92,9 @@ fn load(text: &str, limits: &Limits) -> Result<Value, Failure> {
         })?;
         if let Some(range) = span.byte_range() {
             read = range.end;
+            if matches!(event, Event::Scalar(_, ScalarStyle::DoubleQuoted, ..)) {
+                check_escapes(text.get(range).unwrap_or_default(), span.start)?;
+            }
         }
         if matches!(event, Event::DocumentEnd) {
             break;
@@ -93,6 +102,28 @@ fn load(text: &str, limits: &Limits) -> Result<Value, Failure> {
         loader.take(event, span.start)?;
     }
     Ok(loader.root.unwrap_or(Value::Null))
+}
+
+/// Refuses the escapes that go-yaml does not know: slashes, and surrogates, alone or in pairs.
+fn check_escapes(quoted: &str, at: Marker) -> Result<(), YamlError> {
+    let mut rest = quoted;
+    while let Some((_, escape)) = rest.split_once('\\') {
+        let code = || escape.get(1..=4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        let message = match escape.chars().next() {
+            Some('/') => "found unknown escape character",
+            Some('u') if code().is_some_and(|code| (0xd800..0xe000).contains(&code)) => {
+                "found invalid Unicode character escape code"
+            }
+            _ => {
+                let mut chars = escape.chars();
+                chars.next();
+                rest = chars.as_str();
+                continue;
+            }
+        };
+        return Err(refused(at, message));
+    }
+    Ok(())
 }
 
 enum Key {

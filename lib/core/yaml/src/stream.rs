@@ -3,7 +3,10 @@
 //! Source: k8s.io/apimachinery `pkg/util/yaml` (`YAMLReader`, `YAMLOrJSONDecoder`). The cut is made before
 //! anything is parsed, so it also falls inside of texts that are one document in YAML.
 
-use serde_json::{Deserializer, Value, de::StrRead};
+use std::borrow::Cow;
+
+use olm_go::json::tokens;
+use serde_json::{Deserializer, Value, de::StrRead, value::RawValue};
 
 use crate::{
     YamlError,
@@ -53,7 +56,7 @@ pub fn mixed_within<'t>(text: &'t str, limits: Limits, repairs: &RepairBudget) -
     let json = text.trim_start().starts_with('{');
     Mixed {
         documents: Documents { repairs: repairs.clone(), ..documents_within(text, limits) },
-        json: json.then(|| Deserializer::from_str(text).into_iter()),
+        json: json.then(|| Deserializer::from_str(text).into_iter::<&RawValue>()),
         consumed: 0,
         json_error: None,
     }
@@ -147,7 +150,7 @@ impl Iterator for Documents<'_> {
 /// Iterator over the values of a YAML or JSON text; see [`mixed`].
 pub struct Mixed<'t> {
     documents: Documents<'t>,
-    json: Option<serde_json::StreamDeserializer<'t, StrRead<'t>, Value>>,
+    json: Option<serde_json::StreamDeserializer<'t, StrRead<'t>, &'t RawValue>>,
     consumed: usize,
     json_error: Option<YamlError>,
 }
@@ -167,23 +170,33 @@ impl Mixed<'_> {
             if let Some((what, limit)) = exceeded(rest.as_bytes(), text.len(), &self.documents.limits) {
                 return Err(YamlError::Limit { line: newlines(read) + 1, what, limit });
             }
-            match json.next() {
+            let error = match json.next() {
                 None => return Ok(None),
-                Some(Ok(value)) => {
-                    self.consumed = json.byte_offset();
-                    self.documents.count_document(1)?;
-                    return Ok(Some(plain_numbers(value)));
-                }
-                Some(Err(error)) => {
-                    let error = json_error(&error);
-                    // Two values make a JSON stream; fewer may be YAML's flow style.
-                    if self.documents.count > 1 {
-                        return Err(error);
+                Some(Err(error)) => json_error(&error),
+                Some(Ok(raw)) => match json_value(raw.get()) {
+                    Ok(value) => {
+                        self.consumed = json.byte_offset();
+                        self.documents.count_document(1)?;
+                        return Ok(Some(plain_numbers(value)));
                     }
-                    self.json_error = Some(error);
-                    self.switch_to_yaml();
-                }
+                    Err(error) => {
+                        let blank = rest.len() - rest.trim_start().len();
+                        let before = newlines(read) + newlines(rest.get(..blank).unwrap_or_default());
+                        let error = json_error(&error).moved_down(before);
+                        // It is JSON all the same, and so no YAML.
+                        if has_infinite_number(raw.get()) {
+                            return Err(error);
+                        }
+                        error
+                    }
+                },
+            };
+            // Two values make a JSON stream; fewer may be YAML's flow style.
+            if self.documents.count > 1 {
+                return Err(error);
             }
+            self.json_error = Some(error);
+            self.switch_to_yaml();
         }
         match self.documents.read() {
             Ok(Some(value)) => {
@@ -219,6 +232,42 @@ impl Iterator for Mixed<'_> {
         let read = self.read();
         self.documents.item(read)
     }
+}
+
+/// A value as Go reads it: a surrogate without its other half is the replacement character.
+fn json_value(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(&paired(text))
+}
+
+/// The text with the escapes of surrogates that have no other half replaced; its length stays.
+fn paired(text: &str) -> Cow<'_, str> {
+    let mut paired = Cow::Borrowed(text);
+    let unit = |at: usize| {
+        let hex = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+        u32::from_str_radix(hex, 16).ok()
+    };
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
+        at += found;
+        let is_high = |unit: u32| (0xd800..0xdc00).contains(&unit);
+        let is_low = |unit: u32| (0xdc00..0xe000).contains(&unit);
+        at += match unit(at) {
+            None => 2,
+            Some(high) if is_high(high) && unit(at + 6).is_some_and(is_low) => 12,
+            Some(lone) if is_high(lone) || is_low(lone) => {
+                paired.to_mut().replace_range(at..at + 6, "\\ufffd");
+                6
+            }
+            Some(_) => 6,
+        };
+    }
+    paired
+}
+
+/// Whether a JSON text has a number that no float of 64 bits can be.
+fn has_infinite_number(json: &str) -> bool {
+    let numbers = tokens(json).filter(|token| token.starts_with(|c: char| c == '-' || c.is_ascii_digit()));
+    numbers.filter_map(|number| number.parse::<f64>().ok()).any(f64::is_infinite)
 }
 
 /// Floats of JSON that are whole become integers, as they do when they come from YAML.

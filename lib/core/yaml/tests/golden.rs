@@ -8,9 +8,8 @@
 use olm_yaml::{YamlError, mixed, one};
 use serde_json::Value;
 
-/// Texts that are read here although Kubernetes refuses them: YAML 1.2 allows them, and JSON tools write them.
-const ACCEPTED_HERE: &[&str] =
-    &["%YAML 1.2\n---\na: 1\n", "\ta: b\n", "\"a\\/b\"\n", "a: \"\\/\"\n", "k: \"\\ud83d\\ude00\"\n"];
+/// Texts that are read here although Kubernetes refuses them: YAML 1.2 allows them.
+const ACCEPTED_HERE: &[&str] = &["%YAML 1.2\n---\na: 1\n", "\ta: b\n"];
 
 fn golden() -> Vec<(String, String, String, bool)> {
     include_str!("golden.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()

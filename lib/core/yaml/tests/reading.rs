@@ -25,6 +25,44 @@ fn errors_about_values_do_not_quote_them() {
 }
 
 #[test]
+fn escapes_that_go_yaml_does_not_know_are_refused() {
+    for text in [r#"a: "\/""#, r#"["\ud83d\ude00"]"#, r#"a: "\\\ud800""#, "a: \"x\n  \\/\""] {
+        assert!(one(text).is_err(), "{text}: {:?}", one(text));
+    }
+    for (text, wanted) in [(r#"["\\/"]"#, r"\/"), (r#"["\\ud800"]"#, r"\ud800"), ("['\\/']", r"\/")] {
+        assert_eq!(one(text), Ok(json!([wanted])), "{text}");
+    }
+}
+
+#[test]
+fn a_next_line_character_ends_a_line() {
+    let text = "a: \"b\u{85}c\"\nd: e # f\u{85}g: h\ni: |\n  j\u{85}  k\n";
+    assert_eq!(one(text), Ok(json!({"a": "b c", "d": "e", "g": "h", "i": "j\nk\n"})));
+}
+
+#[test]
+fn json_is_read_as_go_reads_it() {
+    let first = |text: &str| mixed_within(text, Limits::default(), &RepairBudget::default()).next().unwrap();
+    for (text, wanted) in [
+        (r#"{"a":"\ud800"}"#, "\u{fffd}"),
+        (r#"{"a":"\udc00\ud800x"}"#, "\u{fffd}\u{fffd}x"),
+        (r#"{"a":"\uD83D\uDE00\ud83d"}"#, "\u{1f600}\u{fffd}"),
+        (r#"{"a":"\\ud800"}"#, r"\ud800"),
+        (r#"{"a":"\/"}"#, "/"),
+    ] {
+        assert_eq!(first(text), Ok(json!({"a": wanted})), "{text}");
+    }
+    // As YAML it would be a text.
+    for text in [r#"{"a":1E400}"#, r#"{"a":[-1e999,"x"]}"#] {
+        assert!(matches!(first(text), Err(YamlError::Json { line: 1, .. })), "{text}: {:?}", first(text));
+    }
+    assert_eq!(first(r#"{"a":"1E400"}"#), Ok(json!({"a": "1E400"})));
+    let second =
+        mixed_within("{}\n\n{\"a\":1E400}", Limits::default(), &RepairBudget::default()).nth(1).unwrap();
+    assert!(matches!(second, Err(YamlError::Json { line: 3, .. })), "{second:?}");
+}
+
+#[test]
 fn each_limit_is_a_typed_error() {
     let small = Limits { bytes: 1000, documents: 2, depth: 4, nodes: 20, expanded_bytes: 60 };
     for (name, text) in [

@@ -27,7 +27,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What the condition of an object says whose reconcile panicked. What the panic itself says may be foreign text.
 pub const PANIC_REPORT: &str =
-    "a defect in the program ended the work on this object: the log has the details, and it is tried again";
+    "a bug in the controller stopped the work on this object: the log has the details, and it is retried";
 
 /// What a reconcile wants to happen next.
 #[derive(Debug, Clone, PartialEq, Eq)]

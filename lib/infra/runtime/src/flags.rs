@@ -19,15 +19,15 @@ use crate::{
     tls::TlsProfile,
 };
 
-/// Namespace where the process neither runs in one nor is told one.
+/// Default namespace of a process outside of a Pod.
 const DEFAULT_NAMESPACE: &str = "olmv1-system";
-/// What the caches may take without the flag: the volume of the Deployment has 4 GiB, and a Pod that exceeds it is evicted.
+/// Default size of the caches: the volume of the Deployment has 4 GiB, and a Pod that exceeds it is evicted.
 const CACHE_MEBIBYTES: u32 = 3840;
-/// Where a pod finds its account.
+/// Folder with a Pod's ServiceAccount.
 const ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Where registries are configured when `CONTAINERS_REGISTRIES_CONF` does not say otherwise.
+/// Default file of the registries configuration, unless `CONTAINERS_REGISTRIES_CONF` names another.
 const REGISTRIES_CONF: &str = "/etc/containers/registries.conf";
-/// Where the administrator says which images need a signature, unless `CONTAINERS_POLICY_JSON` does.
+/// Default file of the signature policy, unless `CONTAINERS_POLICY_JSON` names another.
 const SIGNATURE_POLICY: &str = "/etc/containers/policy.json";
 
 /// Flags that every program has.
@@ -35,16 +35,16 @@ const SIGNATURE_POLICY: &str = "/etc/containers/policy.json";
 pub struct ProcessFlags {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Kubeconfig of the cluster; without it KUBECONFIG, ~/.kube/config or the pod's account is used.
+    /// Kubeconfig of the cluster; otherwise KUBECONFIG, ~/.kube/config or the Pod's ServiceAccount is used.
     #[arg(long)]
     pub kubeconfig: Option<PathBuf>,
-    /// Namespace of leases and Secrets of this program [default: the pod's, else olmv1-system].
+    /// Namespace of the program's Leases and Secrets [default: the Pod's, else olmv1-system].
     #[arg(long, default_value = "", hide_default_value = true)]
     system_namespace: String,
-    /// File of the certificate for serving; without it one is made, kept in a Secret and renewed.
+    /// File with the serving certificate; without it one is issued, kept in a Secret and renewed.
     #[arg(long, default_value = "", hide_default_value = true)]
     tls_cert: String,
-    /// File of the key of --tls-cert.
+    /// File with the key of --tls-cert.
     #[arg(long, default_value = "", hide_default_value = true)]
     tls_key: String,
     /// TLS profile: modern, intermediate, old or custom.
@@ -72,24 +72,24 @@ pub struct ProcessFlags {
     /// Accepted for upstream's manifests; there is no webhook.
     #[arg(long, default_value_t = 9443, hide = true)]
     webhook_server_port: u16,
-    /// Campaign for leadership, for several replicas.
+    /// Elect a leader; needed with several replicas.
     #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set, value_parser = boolean)]
     pub leader_elect: bool,
-    /// Most MiB that catalogs, bundles and what is being pulled may take on disk together: a little less than the volume
-    /// of both cache folders has.
+    /// Most MiB of disk space for catalogs, bundles and running pulls together: a little less than the volume of both
+    /// cache folders has.
     #[arg(long, default_value_t = CACHE_MEBIBYTES)]
     cache_limit: u32,
-    /// Folder with certificates of registries: authorities in *.crt, for clients *.cert with *.key; read again when it
-    /// changes.
+    /// Folder with certificates for registries: CA certificates in *.crt, client certificates in *.cert and *.key; read
+    /// again when it changes.
     #[arg(long, default_value = "", hide_default_value = true)]
     pull_cas_dir: String,
     /// Secret with credentials for registries: <namespace>/<name>.
     #[arg(long, default_value = "", hide_default_value = true)]
     global_pull_secret: String,
-    /// Docker configuration file with credentials for registries, for runs outside a pod.
+    /// Docker configuration file with credentials for registries, for use outside of a Pod.
     #[arg(long)]
     registry_config: Option<PathBuf>,
-    /// Registries that may be spoken to without TLS, as host:port.
+    /// Registries without TLS or with an untrusted certificate, as host:port.
     #[arg(long)]
     insecure_registry: Vec<String>,
     /// Feature gates: Name=true|false, separated by commas; AllAlpha is for those that are not named.
@@ -196,7 +196,7 @@ impl ProcessFlags {
         .map_err(FlagError::of)
     }
 
-    /// How images are pulled. `spool` is emptied: what another process left there is nobody's.
+    /// How images are pulled. `spool` is emptied: another process may have left files there.
     pub fn puller(&self, spool: PathBuf) -> Result<PullerConfig, FlagError> {
         let failed = |error| FlagError(format!("cache folder {}: {error}", spool.display()));
         match std::fs::remove_dir_all(&spool) {

@@ -31,7 +31,7 @@ const RELEASE_RETRY: Duration = Duration::from_millis(200);
 /// A lease went to another process, or could not be renewed in time.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "leadership lost: Lease {lease:?} was not renewed in time, so another process may lead now: this one ends to start afresh"
+    "leadership lost: Lease {lease:?} was not renewed in time, so another process may lead now: this process ends and starts again"
 )]
 pub struct LeaseLost {
     /// Its name.

@@ -99,17 +99,17 @@ impl Metrics {
         );
         registry.register(
             "controller_runtime_reconcile_time_seconds",
-            "Length of time of a reconciliation by controller",
+            "Duration of a reconciliation by controller",
             metrics.seconds.clone(),
         );
         registry.register(
             "controller_runtime_active_workers",
-            "Reconciliations under way by controller",
+            "Running reconciliations by controller",
             metrics.workers.clone(),
         );
         registry.register(
             "controller_runtime_max_concurrent_reconciles",
-            "Most reconciliations at a time by controller",
+            "Maximum number of concurrent reconciliations by controller",
             metrics.workers_max.clone(),
         );
         registry.register(

@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(chosen("", "tls:2", "", "https://10.96.0.1").as_deref(), Some("tls:2"));
         let wrong = Variables { https: "http://me:secret@ no".into(), ..Variables::default() };
         let error = wrong.proxy(&"https://10.96.0.1".parse().unwrap()).unwrap_err().to_string();
-        assert_eq!(error, "HTTPS_PROXY is no address of a proxy, want http://<host>:<port>");
+        assert_eq!(error, "HTTPS_PROXY is not the address of a proxy, want http://<host>:<port>");
     }
 
     #[test]

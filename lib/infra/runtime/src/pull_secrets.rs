@@ -59,7 +59,7 @@ impl PullSecrets {
         let mut keyring = Keyring::default();
         for (namespace, name) in self.names().await? {
             let Some(secret) = self.get::<Secret>("secret", &namespace, &name).await? else {
-                tracing::debug!(namespace, name, "pull secret does not exist and is passed over");
+                tracing::debug!(namespace, name, "pull secret does not exist and is ignored");
                 keyring.merge(
                     Keyring::default()
                         .named(format!("pull secret {namespace}/{name} (which does not exist)")),
@@ -158,10 +158,7 @@ fn credentials(secret: Secret) -> Result<Keyring, KeyringError> {
         (Some(json), _) => Keyring::from_docker_config(&json.0),
         (None, Some(json)) => Keyring::from_dockercfg(&json.0),
         (None, None) => {
-            tracing::warn!(
-                name,
-                "pull secret has neither .dockerconfigjson nor .dockercfg and is passed over"
-            );
+            tracing::warn!(name, "pull secret has neither .dockerconfigjson nor .dockercfg and is ignored");
             Ok(Keyring::default())
         }
     }

@@ -48,7 +48,7 @@ pub(crate) async fn content(
     match arrived(bundle, requested, revisions)? {
         Ok(loaded) => rendered(cx, observed, bundle, loaded)
             .await?
-            .ok_or_else(|| Cause::transient("there was less memory for the bundle than before")),
+            .ok_or_else(|| Cause::transient("there is less memory for the bundle than before")),
         Err(outcome) => Ok(Content::Missing(outcome)),
     }
 }
@@ -83,7 +83,7 @@ fn arrived(
 /// Says that what the spec asks for is not known to be there, and that it is tried again.
 fn away(bundle: &BundleRecord, error: &BundleError) -> String {
     without_connections(&format!(
-        "The spec asks for bundle {:?} with version {:?} in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: {error}",
+        "Bundle {:?} with version {:?} is installed with other settings than the spec asks for, and cannot be fetched again to apply them. What is installed keeps running; the fetch is retried: {error}",
         bundle.name,
         bundle.display_version()
     ))
@@ -137,7 +137,7 @@ async fn certificate_provider(
         let known = &revision.bundle;
         (&known.name, &known.version, &known.release) == (&bundle.name, &bundle.version, &bundle.release)
     };
-    let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
+    let chosen = revisions.latest_active().filter(same).and_then(Revision::certificate_provider);
     match chosen {
         Some(provider) => Ok(provider),
         None => webhook_certificates::choose(cx.features.certificates, files, memory, &cx.discovery)

@@ -28,7 +28,7 @@ use crate::{
         Context,
         observe::{
             Observed,
-            revisions::{BundleRecord, Revisions},
+            revisions::{BundleRecord, Revision, Revisions},
         },
         report::{Cause, StepError},
     },
@@ -100,7 +100,7 @@ pub(crate) async fn require(
         return Ok(match unknown {
             Some(error) => Some(format!("The installed bundle {bundle}: {error}.")),
             None => (!missing.is_empty()).then(|| {
-                format!("The installed bundle {bundle} declares to need what is not there any more: {list}.")
+                format!("The installed bundle {bundle} requires what is no longer installed: {list}.")
             }),
         });
     }
@@ -116,7 +116,7 @@ pub(crate) async fn require(
         others.chain([(name.as_str(), &me)]).map(|(name, one)| waiting(name, one)).collect();
     if can_proceed(&name, &waiting, &present, &is_served) {
         return Ok(Some(format!(
-            "The bundle goes on together with others that need it in turn, although this is not installed yet: {list}."
+            "The bundle is installed together with others that need it in turn, although this is not installed yet: {list}."
         )));
     }
     Err(StepError::Resolution {
@@ -136,14 +136,13 @@ pub(crate) fn installed_bundles(cx: &Context, but_for: &str) -> Vec<Installed> {
         }
     }
     let installed = by_owner.into_iter().filter_map(|((extension, _), sets)| {
-        let revisions = Revisions::read(sets.iter());
+        let revisions = Revisions::read(sets.into_iter());
         let revision = revisions.installed()?;
-        let set = sets.iter().find(|set| set.name_any() == revision.name)?;
         Some(Installed {
             extension,
             bundle: revision.bundle.clone(),
             version: version(&revision.bundle),
-            properties: properties(set, &revision.bundle),
+            properties: properties(revision),
         })
     });
     installed.collect()
@@ -183,7 +182,7 @@ pub(crate) async fn remedies(
     if missing.len() > EXPLAINED_MAX {
         lines.push(format!("And {} more requirements.", missing.len() - EXPLAINED_MAX));
     }
-    lines.push("The extension goes on by itself once everything is there.".to_owned());
+    lines.push("The extension continues by itself once everything is installed.".to_owned());
     lines.join("\n")
 }
 
@@ -202,7 +201,7 @@ async fn remedy(
             .filter(fights)
             .map(|there| format!("bundle {} (ClusterExtension {:?})", there.bundle.name, there.extension));
         let fighting = fighting.collect::<Vec<_>>().join(", ");
-        return format!("It cannot stand beside {fighting}: uninstall one of them.");
+        return format!("It conflicts with {fighting}: uninstall one of them.");
     }
     let mut text = format!("Needed: {requirement}.");
     for (package, _) in requirement.packages() {
@@ -210,7 +209,7 @@ async fn remedy(
             // Writing to a String cannot fail.
             let _ = write!(
                 text,
-                " Installed is version {} (ClusterExtension {:?}), which will not do.",
+                " Version {} is installed (ClusterExtension {:?}), which does not meet it.",
                 there.bundle.display_version(),
                 there.extension
             );
@@ -221,7 +220,7 @@ async fn remedy(
         packages.iter().map(|(catalog, priority, package)| (catalog.as_str(), *priority, package)).collect();
     let found = providers(requirement, &views, &work);
     let Some(first) = found.first() else {
-        text.push_str(" No catalog of this cluster has a bundle that would meet it: add a catalog that does, or bring it in another way.");
+        text.push_str(" No catalog of this cluster has a bundle that meets it: add a catalog that does, or install it in another way.");
         return text;
     };
     let providers: Vec<String> = found.iter().map(shown).collect();
@@ -229,7 +228,7 @@ async fn remedy(
     if let Some(there) = installed.iter().find(|there| there.bundle.package == first.package) {
         let _ = write!(
             text,
-            " Let ClusterExtension {:?} take that version (spec.source.catalog).",
+            " Allow that version in ClusterExtension {:?} (spec.source.catalog).",
             there.extension
         );
         return text;
@@ -240,7 +239,7 @@ async fn remedy(
     }
     let _ = write!(
         text,
-        " To install it, create the namespace {:?} with a ServiceAccount that may do so, then apply:\n{}",
+        " To install it, create the namespace {:?} with a ServiceAccount that has the permissions, then apply:\n{}",
         first.package,
         olm_yaml::to_yaml(&cluster_extension(requirement, first)).trim_end()
     );
@@ -285,10 +284,9 @@ fn version(bundle: &BundleRecord) -> Option<Version> {
 }
 
 /// The properties of an installed bundle: those of its catalog, where we recorded them, and its own.
-fn properties(set: &ClusterObjectSet, bundle: &BundleRecord) -> Vec<Property> {
+fn properties(revision: &Revision) -> Vec<Property> {
     let read = |annotation: &str| -> Vec<Property> {
-        let text = set.annotations().get(annotation);
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        revision.annotation(annotation).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     };
     let mut all = read(CATALOG_PROPERTIES_ANNOTATION);
     for own in read(PROPERTIES_ANNOTATION) {
@@ -297,7 +295,7 @@ fn properties(set: &ClusterObjectSet, bundle: &BundleRecord) -> Vec<Property> {
         }
     }
     if !all.iter().any(|property| property.kind == PROPERTY_PACKAGE) {
-        let value = json!({"packageName": bundle.package, "version": bundle.version});
+        let value = json!({"packageName": revision.bundle.package, "version": revision.bundle.version});
         all.push(Property { kind: PROPERTY_PACKAGE.to_owned(), value });
     }
     all

@@ -30,12 +30,12 @@ pub(crate) async fn decide(
     if let Some(target) = annotations::rollback_to(extension) {
         if !is_done(target, revisions) {
             report.notes.push(format!(
-                "What {ROLLBACK_TO_ANNOTATION} asks for waits for the end of the pause: revision {target}."
+                "Waiting for the end of the pause: rollback to revision {target}, as {ROLLBACK_TO_ANNOTATION} asks."
             ));
         }
     } else {
         let chosen;
-        (report, chosen) = resolve::choose(cx, observed).await.added_to(report);
+        (report, chosen) = resolve::choose(cx, observed, report).await;
         match chosen {
             Ok(chosen) => {
                 let inputs = inputs_digest(cx, observed, &chosen.bundle);
@@ -45,7 +45,7 @@ pub(crate) async fn decide(
                     return (report, Some(Decision::Refresh { chosen, inputs }));
                 }
                 report.notes.push(format!(
-                    "What the spec and the catalogs ask for now waits for the end of the pause: bundle {:?} with version {:?}.",
+                    "Waiting for the end of the pause: bundle {:?} with version {:?}.",
                     chosen.bundle.name,
                     chosen.bundle.display_version()
                 ));
@@ -56,7 +56,9 @@ pub(crate) async fn decide(
                     _ => None,
                 };
                 report.resumes = end.into_iter().chain(answer_at).min();
-                report.notes.push(format!("At the end of the pause this will stand in the way: {error}"));
+                report
+                    .notes
+                    .push(format!("At the end of the pause this error will stop the roll-out: {error}"));
             }
         }
     }
@@ -73,7 +75,7 @@ pub(crate) fn note(pause: Pause) -> String {
         Pause::Until(end) => format!("until {end}"),
     };
     format!(
-        "Paused by the annotation {PAUSED_ANNOTATION} {end}: no new revision is made, what is installed goes on being repaired."
+        "Paused by the annotation {PAUSED_ANNOTATION} {end}: upgrades stop, what is installed is still repaired."
     )
 }
 
@@ -86,7 +88,7 @@ mod tests {
         let end = "2026-11-21T16:00:00+02:00".parse().unwrap();
         assert_eq!(
             note(Pause::Until(end)),
-            "Paused by the annotation extensions.olm.operatorframework.io/paused until 2026-11-21T14:00:00Z: no new revision is made, what is installed goes on being repaired."
+            "Paused by the annotation extensions.olm.operatorframework.io/paused until 2026-11-21T14:00:00Z: upgrades stop, what is installed is still repaired."
         );
         assert!(note(Pause::UntilRemoved).contains("paused until it is removed: "));
     }

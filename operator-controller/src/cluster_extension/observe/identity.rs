@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Api, Client, ResourceExt, api::Patch};
 use olm_api::{
-    names::{
-        EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION,
-    },
+    names::{IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION},
     v1::ClusterExtension,
 };
 use olm_runtime::{AccountRef, Accounts, api_text, bounded, if_exists, patch_as};
@@ -33,15 +31,11 @@ const FROM_SPEC: &str = "from=spec";
 /// [`Record::parse`] does, never less.
 pub(crate) const FORM: &str = "^[a-z0-9.-]{1,63}/[a-z0-9.-]{1,253} namespace=[0-9A-Za-z-]{1,64} \
                                serviceaccount=[0-9A-Za-z-]{1,64} generation=[0-9]{1,18} from=(spec|default)$";
-/// Longest UID.
 const UID_MAX: usize = 64;
-/// Most digits of a generation.
 const GENERATION_DIGITS_MAX: usize = 18;
 
-/// What is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The ServiceAccount.
     pub(crate) account: AccountRef,
     /// The extension names none, and this was the default one.
     pub(crate) is_default: bool,
@@ -139,7 +133,7 @@ impl Record {
         let AccountRef { namespace, name } = &before.account;
         if before.account != seen.account {
             return Err(format!(
-                "the extension uses service account {namespace}/{name} and is to use {}/{} without having been written again: {}",
+                "the extension uses service account {namespace}/{name} and would now use {}/{} although its spec was not changed: {}",
                 seen.account.namespace,
                 seen.account.name,
                 remedy()
@@ -147,7 +141,7 @@ impl Record {
         }
         let known = |before: &Option<String>, now: Option<String>, what: &str| match (before, now) {
             (Some(before), Some(now)) if *before != now => Err(format!(
-                "{what} was deleted and created again since this extension began to use it (its UID was {before} and is {now}), and the new one is not used: {}",
+                "{what} was deleted and created again since this extension first used it (its UID was {before} and is {now}), and the new one is not used: {}",
                 remedy()
             )),
             (before, now) => Ok(now.or_else(|| before.clone())),
@@ -166,7 +160,7 @@ impl Record {
 
 fn remedy() -> String {
     format!(
-        "whoever may use the service account allows it by changing the spec or removing the annotation {IDENTITY_ANNOTATION}"
+        "someone who may use the service account can allow it by changing the spec or removing the annotation {IDENTITY_ANNOTATION}"
     )
 }
 
@@ -250,19 +244,16 @@ pub(crate) fn note(extension: &ClusterExtension, default_account: Option<&Accoun
     let first = first_default(extension).filter(|first| Some(first) != default_account)?;
     let now = match default_account {
         Some(now) => format!("The default service account is {}/{} now", now.namespace, now.name),
-        None => "There is no default service account any more".to_owned(),
+        None => "There is no longer a default service account".to_owned(),
     };
     let AccountRef { namespace, name } = first;
     Some(format!(
-        "{now}; this extension continues with {namespace}/{name}, which it began with. To have it use the default, remove the annotation {IDENTITY_ANNOTATION}; to keep it for good, name a service account in spec.serviceAccount."
+        "{now}; this extension continues with {namespace}/{name}, which it used first. To use the default, remove the annotation {IDENTITY_ANNOTATION}; to keep it permanently, name a service account in spec.serviceAccount."
     ))
 }
 
 impl Identity {
     /// Writes the record if it is not written yet; whether it did. Its event brings the reconcile that continues.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn record(
         &self,
         controller: Client,
@@ -289,23 +280,17 @@ impl Identity {
 impl RevisionWriter<'_> {
     /// Binds the revisions that act as `account` to the ServiceAccount that the extension may use now: they act as no
     /// other one of that name.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn bind(&self, revisions: &Revisions, account: &AccountRef) -> Result<(), String> {
         let Some(uid) = self.account_uid else { return Ok(()) };
         let is_unbound = |r: &&Revision| {
-            !r.is_over() && r.account.as_ref() == Some(account) && r.account_uid.as_deref() != Some(uid)
+            !r.is_over()
+                && r.account.as_ref() == Some(account)
+                && r.annotation(SERVICE_ACCOUNT_UID_ANNOTATION) != Some(uid)
         };
         for revision in revisions.all().iter().filter(is_unbound) {
             let patch = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid}}});
-            let params = patch_as(EXTENSION_FIELD_MANAGER);
-            let written =
-                if_exists(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
-            let failed = |e| format!("patching {} Revision: {}", revision.name, api_text(&e));
-            if let Some(set) = written.map_err(failed)? {
-                self.cx.wrote_set(self.extension, &set.metadata);
-            }
+            let patched = if_exists(self.cx.patch_set(self.extension, &revision.name, patch)).await;
+            patched.map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
         }
         Ok(())
     }
@@ -379,7 +364,7 @@ mod tests {
             (record(Some("n1"), Some("s2"), 1), "service account \"installer\" in namespace \"shop\""),
         ] {
             let error = Record::after(Some(&first), seen).unwrap_err();
-            let start = format!("{what} was deleted and created again since this extension began to use it");
+            let start = format!("{what} was deleted and created again since this extension first used it");
             assert!(error.starts_with(&start), "{error}");
             assert!(error.ends_with(&remedy()), "{error}");
         }
@@ -422,9 +407,9 @@ mod tests {
         assert_eq!(validate::account(&waiting, None), Some(old.clone()));
         assert_eq!(note(&waiting, Some(&old)), None);
         assert!(note(&waiting, Some(&new)).unwrap().starts_with(
-            "The default service account is sys/new now; this extension continues with sys/old, which it began with."
+            "The default service account is sys/new now; this extension continues with sys/old, which it used first."
         ));
-        assert!(note(&waiting, None).unwrap().starts_with("There is no default service account any more; "));
+        assert!(note(&waiting, None).unwrap().starts_with("There is no longer a default service account; "));
         // Who names one is not concerned, and one that was named is no default.
         assert_eq!(validate::account(&extension(Some("a"), Some(began)), Some(&new)), Some(account("a")));
         let named = extension(None, Some(record(Some("n1"), Some("s1"), 1)));

@@ -13,8 +13,8 @@ use crate::facts::settings::Settings;
 
 /// Longest name: it becomes the value of a label.
 const NAME_LENGTH_MAX: usize = 63;
-const NO_ACCOUNT: &str = "spec.serviceAccount is not set and the cluster has no default account: set spec.serviceAccount.name to a service account in spec.namespace";
-const ACCOUNT_UNKNOWN: &str = "spec.serviceAccount is not set, and the cluster's default account is not known because the controller cannot read its settings yet";
+const NO_ACCOUNT: &str = "spec.serviceAccount is not set and the cluster has no default service account: set spec.serviceAccount.name to a service account in spec.namespace";
+const ACCOUNT_UNKNOWN: &str = "spec.serviceAccount is not set, and the cluster's default service account is not known because the controller cannot read its settings yet";
 
 /// The account the extension acts as, if the extension can be worked on at all.
 ///

@@ -19,7 +19,8 @@ use crate::{
 };
 
 /// Why nothing is asked as a ServiceAccount that lacks permissions.
-pub(super) const MISSING: &str = "the account lacks rights, which is all that the API server would say";
+pub(super) const MISSING: &str =
+    "the service account lacks permissions, so the API server would reject the dry run";
 
 /// What the ServiceAccount lacks to write these phases, and why that keeps the revision from being made.
 pub(super) async fn missing(
@@ -76,7 +77,7 @@ pub(crate) fn increase(plan: &Plan, revisions: &Revisions) -> Option<String> {
     let dangers: Vec<String> = dangers.into_iter().map(|danger| format!("; it {danger}")).collect();
     (added > 0).then(|| {
         format!(
-            "Bundle {} gives service account {} more rights than {} did ({added} more){}",
+            "Bundle {} gives service account {} more permissions than {} did ({added} more){}",
             plan.resolution.known().map_or("", |chosen| chosen.bundle.as_str()),
             accounts.join(", "),
             installed.bundle.name,

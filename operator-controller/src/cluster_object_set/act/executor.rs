@@ -55,7 +55,7 @@ pub(crate) struct Executor<'a> {
 }
 
 /// What an object waits for that was deleted and that something still holds.
-const BEING_DELETED: &str = "is being deleted, and made anew once it has gone";
+const BEING_DELETED: &str = "is being deleted, and will be created again afterwards";
 
 /// An object after it was checked.
 struct Step {
@@ -74,7 +74,7 @@ enum State {
     Unhealthy(Vec<String>),
     /// Probes have nothing to report yet; what it waits for.
     Waits(String),
-    /// It is being deleted, and made anew once it has gone.
+    /// It is being deleted, and will be created again afterwards.
     Deleting,
     Collision {
         report: String,
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(of(&[&healthy, &waiting]), incomplete(&[], &waits, false));
         assert_eq!(of(&[&waiting, &second]), incomplete(&["Object ConfigMap.v1 c: z"], &waits, false));
         let deleting = object("g", State::Deleting);
-        let waits = ["Object ConfigMap.v1 g: is being deleted, and made anew once it has gone"];
+        let waits = ["Object ConfigMap.v1 g: is being deleted, and will be created again afterwards"];
         assert_eq!(of(&[&healthy, &deleting]), incomplete(&[], &waits, true));
         let stuck = |message: &str, obstacle| Outcome::Stuck { message: message.into(), obstacle };
         assert_eq!(

@@ -90,12 +90,12 @@ pub(crate) fn account(cx: &Context, set: &ClusterObjectSet) -> Result<AccountRef
     let missing = format!("revision {:?} is missing required annotations", set.name_any());
     if let Some((extension, _)) = claimed(&set.metadata).next() {
         return Err(Outcome::Blocked(format!(
-            "{missing}: only the controller of ClusterExtension {extension:?} may write them, and it has not done so"
+            "{missing}: only the controller may write them for ClusterExtension {extension:?}, and it has not done so"
         )));
     }
     let complaint = cx.guard.complaint().unwrap_or_default();
     let name_it = format!(
-        "set {SERVICE_ACCOUNT_NAME_ANNOTATION} and {SERVICE_ACCOUNT_NAMESPACE_ANNOTATION} to the service account that it shall use"
+        "set {SERVICE_ACCOUNT_NAME_ANNOTATION} and {SERVICE_ACCOUNT_NAMESPACE_ANNOTATION} to the service account to use"
     );
     let Some(default) = cx.settings.default_account() else {
         return Err(Outcome::Blocked(format!(
@@ -139,7 +139,7 @@ pub(crate) async fn client(
             None => SERVICE_ACCOUNT_UID_ANNOTATION.to_owned(),
         };
         Outcome::Blocked(format!(
-            "{error}: whoever may use the service account allows it by removing the annotation {remedy}"
+            "{error}: someone who may use the service account can allow it by removing the annotation {remedy}"
         ))
     })
 }

@@ -62,11 +62,11 @@ pub(crate) enum ContentError {
     )]
     Foreign { secret: String, revision: String },
     #[error(
-        "key {key:?} in Secret {secret} is not the digest of its content: in the system namespace content is used only under its own digest (base64url of SHA-256), so this is not what the revision was made with. Restore the Secret, or set the annotation {REINSTALL_ANNOTATION} of the ClusterExtension to a new value to have a new revision made"
+        "key {key:?} in Secret {secret} is not the digest of its content: in the system namespace content is used only under its own digest (base64url of SHA-256), so this is not the original content of the revision. Restore the Secret, or set the annotation {REINSTALL_ANNOTATION} of the ClusterExtension to a new value to create a new revision"
     )]
     Altered { secret: String, key: String },
     #[error(
-        "the content of the revision has digest {found}, its annotation {CONTENT_DIGEST_ANNOTATION} says {recorded}: set the annotation {REINSTALL_ANNOTATION} of the ClusterExtension to a new value to have a new revision made"
+        "the content of the revision has digest {found}, its annotation {CONTENT_DIGEST_ANNOTATION} says {recorded}: set the annotation {REINSTALL_ANNOTATION} of the ClusterExtension to a new value to create a new revision"
     )]
     Digest { recorded: String, found: String },
     #[error("{0}")]

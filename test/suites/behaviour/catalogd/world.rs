@@ -13,9 +13,11 @@ use olm_api::{
     v1::{ClusterCatalog, ClusterCatalogStatus},
 };
 use olm_test::{
+    catalog,
     catalogd::{Catalogd, Settings},
     cluster::{Cluster, Options, unique_name},
     distribution::Distribution,
+    extension::condition_text,
     faults::{ConnectProxy, FaultyRegistry},
     images::Images,
     operator::{SYSTEM_NAMESPACE, install},
@@ -171,11 +173,7 @@ impl Catalog {
 
     /// Creates the object, with this `image`.
     pub(crate) async fn put(&self, image: Value) -> Result<()> {
-        let catalog: ClusterCatalog = serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
-            "metadata": { "name": self.name },
-            "spec": { "source": { "type": "Image", "image": image } },
-        }))?;
+        let catalog = catalog::cluster_catalog(&self.name, &image);
         self.api.create(&PostParams::default(), &catalog).await?;
         Ok(())
     }
@@ -196,8 +194,7 @@ impl Catalog {
     /// `Status/Reason/Message` of a condition, or nothing.
     pub(crate) async fn condition(&self, type_: ConditionType) -> Result<String> {
         let status = self.status().await?;
-        let found = status.conditions.find(type_);
-        Ok(found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default())
+        Ok(condition_text(&status.conditions, type_))
     }
 
     /// Waits until a condition begins like this; answers the whole.

@@ -187,7 +187,7 @@ fn values_that_cannot_be_followed_are_refused_with_a_sentence() {
         ),
         (
             &["options.operatorController.features.disabled={BoxcutterRuntime}"],
-            "BoxcutterRuntime is the only runtime here",
+            "BoxcutterRuntime is the only runtime",
         ),
         (&["options.openshift.catalogs.version=4.20"], "catalogs are not part of the release"),
         (

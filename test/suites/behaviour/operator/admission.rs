@@ -419,7 +419,7 @@ async fn another_default_account_moves_nothing(
     set_default(scenario, SUCCESSOR).await?;
     for (name, first) in [(&waiting, MISSING), (&scenario.name, ACCOUNT)] {
         let note = format!(
-            "The default service account is {}/{SUCCESSOR} now; this extension continues with {}/{first}, which it began with.",
+            "The default service account is {}/{SUCCESSOR} now; this extension continues with {}/{first}, which it used first.",
             scenario.name, scenario.name
         );
         says(scenario, name, Ready, &note).await?;

@@ -139,7 +139,7 @@ async fn an_earlier_revision_comes_back_once_and_crds_stay() -> Result<()> {
     says(
         &scenario,
         Ready,
-        &["True/Succeeded/", "Rolled back to revision 1, as ", "revision 3 was made for it"],
+        &["True/Succeeded/", "Rolled back to revision 1, as ", "revision 3 was created for it"],
     )
     .await?;
     let image = revision.annotations().get(BUNDLE_REFERENCE).context("the bundle is not recorded")?;
@@ -185,27 +185,30 @@ async fn only_revisions_with_content_come_back() -> Result<()> {
         )
     };
     annotate(&scenario, "rollback-to", json!("9")).await?;
-    let text = "9 is none of this extension's; no other revision can come back: remove the annotation";
+    let text =
+        "9 is not a revision of this extension; no other revision can be restored: remove the annotation";
     scenario.shows(Progressing, &refused(text.to_owned())).await?;
     says(&scenario, Stalled, &["True/Blocked/", &annotation]).await?;
     ensure!(scenario.shown().await?.condition(Installed).starts_with("True/Succeeded/"));
 
     annotate(&scenario, "rollback-to", json!("1")).await?;
-    says(&scenario, Ready, &["True/", "rollback-to has nothing to do: revision 1 is the latest."]).await?;
+    says(&scenario, Ready, &["True/", "rollback-to has no effect because revision 1 is the latest."]).await?;
 
     annotate(&scenario, "rollback-to", Value::Null).await?;
     scenario.set_version("1.1.0").await?;
     scenario.installed("1.1.0").await?;
     annotate(&scenario, "rollback-to", json!("7")).await?;
     let one = format!("set it to one of 1 (bundle \"{package}.v1.0.0\"), or remove it");
-    scenario.shows(Progressing, &refused(format!("7 is none of this extension's; {one}"))).await?;
+    scenario.shows(Progressing, &refused(format!("7 is not a revision of this extension; {one}"))).await?;
 
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     let of_first = format!("olm.operatorframework.io/revision-name={}-1", scenario.name);
     secrets.delete_collection(&DeleteParams::default(), &ListParams::default().labels(&of_first)).await?;
     annotate(&scenario, "rollback-to", json!("1")).await?;
-    scenario.shows(Progressing, &refused("1 cannot come back because its content is gone (".into())).await?;
-    says(&scenario, Progressing, &["; no other revision can come back: remove the annotation"]).await?;
+    scenario
+        .shows(Progressing, &refused("1 cannot be restored because its content is missing (".into()))
+        .await?;
+    says(&scenario, Progressing, &["; no other revision can be restored: remove the annotation"]).await?;
     annotate(&scenario, "rollback-to", Value::Null).await?;
     scenario.installed("1.1.0").await?;
     scenario.delete_extension().await
@@ -275,25 +278,29 @@ async fn while_paused_nothing_new_comes_and_drift_is_repaired() -> Result<()> {
 
     annotate_pause(&scenario, json!("true")).await?;
     let paused = format!(
-        "Paused by the annotation {EXTENSIONS_PREFIX}paused until it is removed: no new revision is made, what is installed goes on being repaired."
+        "Paused by the annotation {EXTENSIONS_PREFIX}paused until it is removed: upgrades stop, what is installed is still repaired."
     );
     says(&scenario, Ready, &["True/Succeeded/Revision 1.0.0 has rolled out.", &paused]).await?;
     scenario.set_version("2.0.0").await?;
-    let waits = format!(
-        "What the spec and the catalogs ask for now waits for the end of the pause: bundle \"{package}.v2.0.0\" with version \"2.0.0\"."
-    );
+    let waits =
+        format!("Waiting for the end of the pause: bundle \"{package}.v2.0.0\" with version \"2.0.0\".");
     says(&scenario, Ready, &["True/Succeeded/", &paused, &waits]).await?;
     active(&scenario, &[1]).await?;
     drift_is_repaired(&scenario, &package).await?;
     scenario.set_version("9.9.9").await?;
-    says(&scenario, Ready, &["True/Succeeded/", "At the end of the pause this will stand in the way: "])
-        .await?;
+    says(
+        &scenario,
+        Ready,
+        &["True/Succeeded/", "At the end of the pause this error will stop the roll-out: "],
+    )
+    .await?;
     scenario.set_version("2.0.0").await?;
 
     // A time ends the pause by itself.
     let end = Timestamp::now() + Duration::from_secs(12);
     annotate_pause(&scenario, json!(format!("{end:.0}"))).await?;
-    says(&scenario, Ready, &["True/", &format!("{EXTENSIONS_PREFIX}paused until {end:.0}: no new")]).await?;
+    says(&scenario, Ready, &["True/", &format!("{EXTENSIONS_PREFIX}paused until {end:.0}: upgrades stop")])
+        .await?;
     scenario.installed("2.0.0").await?;
     let made = revisions(&scenario).await?.remove(0).metadata.creation_timestamp.context("no time")?.0;
     ensure!(made.as_second() >= end.as_second(), "made at {made}, paused until {end}");
@@ -303,8 +310,9 @@ async fn while_paused_nothing_new_comes_and_drift_is_repaired() -> Result<()> {
     // A way back waits as well.
     annotate_pause(&scenario, json!("true")).await?;
     annotate(&scenario, "rollback-to", json!("1")).await?;
-    let waits =
-        format!("What {EXTENSIONS_PREFIX}rollback-to asks for waits for the end of the pause: revision 1.");
+    let waits = format!(
+        "Waiting for the end of the pause: rollback to revision 1, as {EXTENSIONS_PREFIX}rollback-to asks."
+    );
     says(&scenario, Ready, &["True/", &waits]).await?;
     active(&scenario, &[2]).await?;
     annotate_pause(&scenario, Value::Null).await?;
@@ -343,7 +351,7 @@ async fn a_roll_out_in_flight_goes_on_while_paused() -> Result<()> {
     );
     scenario.shows(Progressing, &text).await?;
     scenario.shows(Installed, "False/Failed/No bundle installed").await?;
-    says(&scenario, Ready, &["False/Blocked/", "waits for the end of the pause: bundle"]).await?;
+    says(&scenario, Ready, &["False/Blocked/", "Waiting for the end of the pause: bundle"]).await?;
     ensure!(revisions(&scenario).await?.is_empty());
 
     // An object of somebody else stands in the way of the roll-out, until the pause has begun.

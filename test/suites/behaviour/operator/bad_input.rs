@@ -12,7 +12,7 @@ use olm_image::{Compression, LayerBuilder, PackedLayer};
 use olm_test::{
     bundle::lighthouse,
     catalog::chain,
-    extension::ACCOUNT,
+    extension::{ACCOUNT, condition_text},
     rights::create_account,
     scenario::Scenario,
     wait,
@@ -41,7 +41,7 @@ async fn requests_that_no_bundle_meets() -> Result<()> {
     let text = "no bundles found for package \"lighthouse-operator\" matching version \">=9.0.0\"";
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
     scenario
-        .shows(Stalled, &format!("True/Blocked/{text}\nAsk for another version range.\nRejected: "))
+        .shows(Stalled, &format!("True/Blocked/{text}\nChoose another version range.\nRejected: "))
         .await?;
     scenario.set_version("1.0.0").await?;
     scenario.installed("1.0.0").await?;
@@ -190,7 +190,7 @@ async fn edited_while_the_registry_is_down(scenario: &Scenario<'_>, edit: Value)
     }
     ensure!(emptied > 0, "no bundle was kept");
     scenario.patch_extension(edit).await?;
-    let why = "The spec asks for bundle \"lighthouse-operator.v1.1.0\" with version \"1.1.0\" in another way than it was installed, and the bundle cannot be fetched; what is installed goes on, and it is tried again: ";
+    let why = "Bundle \"lighthouse-operator.v1.1.0\" with version \"1.1.0\" is installed with other settings than the spec asks for, and cannot be fetched again to apply them. What is installed keeps running; the fetch is retried: ";
     let progressing = "Revision 1.1.0 has rolled out.";
     scenario.shows(Ready, &format!("False/Retrying/{progressing}\n{why}")).await?;
     scenario.shows(Reconciling, &format!("True/Retrying/{why}")).await?;
@@ -216,11 +216,7 @@ async fn catalog_shows(scenario: &Scenario<'_>, type_: ConditionType, wanted: &s
     let api: kube::Api<ClusterCatalog> = kube::Api::all(scenario.client.clone());
     wait::until(&format!("{type_} of the catalog to be {wanted}"), DEADLINE, || async {
         let status = api.get(&scenario.name).await?.status.unwrap_or_default();
-        let found = status
-            .conditions
-            .find(type_)
-            .map(|c| format!("{}/{}/{}", c.status, c.reason, c.message))
-            .unwrap_or_default();
+        let found = condition_text(&status.conditions, type_);
         wait::check(found.starts_with(wanted), || format!("{type_} is {found}"))
     })
     .await

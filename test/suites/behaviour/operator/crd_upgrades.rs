@@ -229,7 +229,7 @@ async fn the_check_can_be_turned_off_and_removed_crds_are_announced() -> Result<
     scenario.patch_extension(enforcement("Strict")).await?;
     scenario.set_version("1.2.0").await?;
     let goes = format!(
-        "CRD {crd:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and its custom resources go with it."
+        "CRD {crd:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and its custom resources are deleted with it."
     );
     says(scenario, Ready, &["False/RollingOut/", &goes]).await?;
     let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
@@ -260,7 +260,7 @@ async fn a_real_operators_unsafe_upgrade_waits_to_be_accepted() -> Result<()> {
         "True/Retrying/error for resolved bundle \"{PACKAGE}.v{next}\" with version \"{next}\": validating upgrade for CRD \"kafkausers.kafka.strimzi.io\": "
     );
     scenario.shows(Progressing, &text).await?;
-    let counted = "CRD \"kafkausers.kafka.strimzi.io\": none of 3 objects would become invalid.";
+    let counted = "CRD \"kafkausers.kafka.strimzi.io\": 3 objects checked, none would become invalid.";
     says(&scenario, Stalled, &["True/Blocked/", counted]).await?;
     repairs(&scenario, first).await?;
 

@@ -49,14 +49,14 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
     scenario.shows(Installed, "False/Failed/No bundle installed").await?;
     let told = scenario.shown().await?.condition(Stalled);
     for part in [
-        format!("Installed is version 0.9.0 (ClusterExtension {base:?}), which will not do."),
+        format!("Version 0.9.0 is installed (ClusterExtension {base:?}), which does not meet it."),
         format!(
-            "It would be met by package base 1.2.0 (catalog {name}). Let ClusterExtension {base:?} take that version"
+            "It would be met by package base 1.2.0 (catalog {name}). Allow that version in ClusterExtension {base:?}"
         ),
         format!("It would be met by package kinds 1.0.0 (catalog {name})."),
         "kind: ClusterExtension".to_owned(),
         "packageName: kinds".to_owned(),
-        "The extension goes on by itself once everything is there.".to_owned(),
+        "The extension continues by itself once everything is installed.".to_owned(),
     ] {
         ensure!(told.contains(&part), "no {part:?} in {told}");
     }
@@ -77,7 +77,7 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
 
     // What goes later is told, and nothing is torn down.
     remove(&scenario, &base).await?;
-    scenario.shows(Ready, "True/Succeeded/Revision 1.0.0 has rolled out.\nThe installed bundle needy.v1.0.0 declares to need what is not there any more: package \"base\"").await?;
+    scenario.shows(Ready, "True/Succeeded/Revision 1.0.0 has rolled out.\nThe installed bundle needy.v1.0.0 requires what is no longer installed: package \"base\"").await?;
     println!("[gone later]\n{}\n", scenario.shown().await?.condition(Ready));
     remove(&scenario, &kinds).await?;
     scenario.delete_extension().await
@@ -117,7 +117,7 @@ async fn what_only_the_bundle_declares_counts_too() -> Result<()> {
     scenario.create_extension("silent", json!({})).await?;
     scenario.shows(Progressing, "True/Retrying/bundle \"silent.v1.0.0\" requires what is not installed: package \"absent\" in version range \">=3.0.0\"").await?;
     let told = scenario.shown().await?.condition(Stalled);
-    ensure!(told.contains("No catalog of this cluster has a bundle that would meet it"), "{told}");
+    ensure!(told.contains("No catalog of this cluster has a bundle that meets it"), "{told}");
     println!("[nobody has it]\n{told}\n");
     scenario.delete_extension().await
 }
@@ -136,12 +136,12 @@ async fn dependencies_can_be_refused_as_upstream_does() -> Result<()> {
     annotate(&scenario, "dependencies", json!("Refuse")).await?;
     let text = "validating bundle \"refusing.v1.0.0\": bundle \"refusing.v1.0.0\" has a dependency declared via property \"olm.package.required\" which is currently not supported";
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
-    scenario.shows(Stalled, &format!("True/Blocked/{text}\nDependencies are refused as asked for")).await?;
+    scenario.shows(Stalled, &format!("True/Blocked/{text}\nBundles with dependencies are rejected because the extension asks for it")).await?;
     println!("[refused]\n{}\n", scenario.shown().await?.condition(Stalled));
     scenario.delete_extension().await?;
 
     scenario.create_extension("broken", json!({})).await?;
-    let text = "error for resolved bundle \"broken.v1.0.0\" with version \"1.0.0\": property olm.constraint: cel.rule does not compile, only the bundle's author can mend it: ";
+    let text = "error for resolved bundle \"broken.v1.0.0\" with version \"1.0.0\": property olm.constraint: cel.rule does not compile, only the bundle's author can fix it: ";
     scenario.shows(Progressing, &format!("False/Blocked/{text}")).await?;
     println!("[not understood]\n{}\n", scenario.shown().await?.condition(Stalled));
     scenario.delete_extension().await?;

@@ -115,7 +115,8 @@ async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
     // The edit does not wait for the roll-out, which would never end.
     scenario.set_version("1.1.0").await?;
     scenario.installed("1.1.0").await?;
-    let image = revisions(&scenario).await?.remove(0).annotations()[BUNDLE_REFERENCE].clone();
+    let newest = revisions(&scenario).await?.pop().context("no revision")?;
+    let image = newest.annotations()[BUNDLE_REFERENCE].clone();
     let mut done = rows([
         (Progressing, "True/Succeeded/Revision 1.1.0 has rolled out."),
         (ConditionType::Available, "True/ProbesSucceeded/Objects are available and pass all probes."),

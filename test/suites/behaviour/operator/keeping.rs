@@ -5,7 +5,7 @@ mod compared;
 mod converting;
 mod guarding;
 
-use std::{collections::BTreeMap, fs};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::{
@@ -31,7 +31,7 @@ use tempfile::TempDir;
 use self::compared::Kept;
 use crate::small::annotate;
 use olm_test::{
-    bundle::{lighthouse, small},
+    bundle::{LIGHTHOUSE_GROUP, copy, lighthouse, small},
     extension::ACCOUNT,
     scenario::Scenario,
     wait,
@@ -66,17 +66,9 @@ async fn sets(scenario: &Scenario<'_>) -> Result<Vec<ClusterObjectSet>> {
 /// The sample bundle with names of its own throughout, cluster roles included, which are named by their rules: what
 /// one test keeps must not stand in another's way.
 fn own_bundle(scenario: &Scenario<'_>) -> Result<TempDir> {
-    let (sample, own) = (lighthouse("1.0.0"), tempfile::tempdir()?);
-    for part in ["manifests", "metadata"] {
-        fs::create_dir_all(own.path().join(part))?;
-        for entry in fs::read_dir(sample.join(part))? {
-            let entry = entry?;
-            let text = fs::read_to_string(entry.path())?;
-            let text = text.replace("lighthouse.example.com", &scenario.group());
-            let text = text.replace("[leases]", &format!("[leases, leases/{}]", scenario.name));
-            fs::write(own.path().join(part).join(entry.file_name()), text)?;
-        }
-    }
+    let own = tempfile::tempdir()?;
+    let leases = format!("[leases, leases/{}]", scenario.name);
+    copy(&lighthouse("1.0.0"), own.path(), &[(LIGHTHOUSE_GROUP, &scenario.group()), ("[leases]", &leases)])?;
     Ok(own)
 }
 

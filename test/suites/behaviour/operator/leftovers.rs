@@ -76,7 +76,7 @@ async fn what_may_not_be_looked_for_is_said_with_the_remedy() -> Result<()> {
 
     let operator = Operator::start_installed(&cluster, &images, &[]).await?;
     let remedy = "this program runs without the permissions of its manifests: apply config/install.yaml";
-    let unknown = "leftovers of an earlier installation could not be looked for";
+    let unknown = "could not check for leftovers of an earlier installation";
     logged(&operator, &[unknown, remedy, KIND, "cannot list resource"]).await?;
     // What may be looked for is found all the same.
     logged(&operator, &[LEFT_BEHIND, "operator-controller-cluster-admin-rolebinding"]).await

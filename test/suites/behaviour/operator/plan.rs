@@ -195,12 +195,12 @@ async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
             &format!("  - ConfigMap.v1 {name}/plans-old\n"),
             &format!("  + ConfigMap.v1 {name}/plans-new\n"),
             &format!("  Deployment {name}/plans [manager]: example.com/c:v1 -> example.com/c:v2\n"),
-            "Rights that the account lacks\n",
+            "Permissions that the ServiceAccount lacks\n",
             "  secrets: get,list in the whole cluster\n",
-            &format!("Rights of the operator that are new\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
+            &format!("New permissions of the operator\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
             "    ! may read Secrets of every namespace\n",
-            "Dry-run: not known: the account lacks rights",
-            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks rights"),
+            "Dry-run: not known: the service account lacks permissions",
+            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks permissions"),
         ],
     )?;
     Ok(shown)
@@ -221,7 +221,7 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
     }))?;
     Api::all(scenario.client.clone()).create(&PostParams::default(), &binding).await?;
     let reader = scenario.world.cluster.kubeconfig_for(name, &[])?;
-    let unknown = "not known: it takes a token of service account \"installer\"";
+    let unknown = "not known: this needs a token of service account \"installer\"";
     let answer = wait::until("the reader to be known as one", DEADLINE, async || {
         let answer = olm_as(scenario, reader.clone(), &["diff", name]).await?;
         ensure!(!answer.errors.contains("forbidden"), "{}", answer.errors);
@@ -231,7 +231,7 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
     answer.ensure(
         2,
         &[
-            &format!("Rights that the account lacks: {unknown}"),
+            &format!("Permissions that the ServiceAccount lacks: {unknown}"),
             &format!("Dry-run: {unknown}"),
             "spec.template.spec.containers[manager].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
             &format!("  plan       {digest}\n"),
@@ -241,14 +241,14 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
 
 async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {
     let events: Api<Event> = Api::all(scenario.client.clone());
-    wait::until("the increase of rights to be an Event", DEADLINE, async || {
+    wait::until("the increase of permissions to be an Event", DEADLINE, async || {
         let of_extension = events.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
             let about = event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
             about == Some(&scenario.name) && event.reason.as_deref() == Some("RightsIncreased")
         });
         let notes: Vec<String> = of_extension.filter_map(|event| event.note).collect();
         let wanted = format!(
-            "Bundle plans.v1.1.0 gives service account {}/plans more rights than plans.v1.0.0 did (1 more); it may read Secrets of every namespace",
+            "Bundle plans.v1.1.0 gives service account {}/plans more permissions than plans.v1.0.0 did (1 more); it may read Secrets of every namespace",
             scenario.name
         );
         ensure!(notes == [wanted.clone()], "{notes:?} is not {wanted:?}");
@@ -279,7 +279,7 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
             &format!("  refused: Secret.v1 {name}/plans-login: "),
             "Blocked\n  the API server refuses PodDisruptionBudget.policy/v1 ",
             "  installed  nothing\n",
-            "Rights that the account lacks: none\n",
+            "Permissions that the ServiceAccount lacks: none\n",
         ],
     )?;
     let plan = diff_as_json(&scenario).await?;
@@ -387,7 +387,7 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.shows(Progressing, "False/Blocked/").await?;
-    let again = "was deleted and created again since this extension began to use it";
+    let again = "was deleted and created again since this extension first used it";
     let account = format!("service account \"{ACCOUNT}\" in namespace {:?} {again}", scenario.name);
     let answer = diff(&scenario).await?;
     answer.ensure(0, &["no difference"])?;

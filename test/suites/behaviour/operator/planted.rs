@@ -23,7 +23,7 @@ use olm_api::{
 use olm_objectset::content_key;
 use olm_test::{
     bundle::small,
-    extension::ACCOUNT,
+    extension::{ACCOUNT, condition_text},
     operator::SYSTEM_NAMESPACE,
     rights::{create_account, grant, rules_for},
     scenario::Scenario,
@@ -119,8 +119,7 @@ async fn says(scenario: &Scenario<'_>, wanted: &str) -> Result<()> {
 async fn set_shows(scenario: &Scenario<'_>, set: &str, wanted: &str) -> Result<()> {
     wait::until(&format!("Progressing of {set} to be {wanted}"), DEADLINE, async || {
         let status = sets(scenario).get(set).await?.status.unwrap_or_default();
-        let found = status.conditions.find(Progressing);
-        let found = found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        let found = condition_text(&status.conditions, Progressing);
         wait::check(found.starts_with(wanted), || found)
     })
     .await
@@ -160,7 +159,7 @@ async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
     scenario.create_extension("lamp", json!({})).await?;
     let name = genuine.name_any();
     let told = format!(
-        "True/Retrying/error for resolved bundle \"lamp.v1.0.0\" with version \"1.0.0\": creating ref Secret {name:?}: Secret {SYSTEM_NAMESPACE}/{name} exists and holds something else than the objects of this revision: delete it to let the revision be made"
+        "True/Retrying/error for resolved bundle \"lamp.v1.0.0\" with version \"1.0.0\": creating ref Secret {name:?}: Secret {SYSTEM_NAMESPACE}/{name} exists with content other than the objects of this revision: delete it so that the revision can be created"
     );
     scenario.shows(Progressing, &told).await?;
     ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "something was applied");

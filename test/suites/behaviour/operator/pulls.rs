@@ -16,7 +16,7 @@ use olm_test::{
     catalog::{chain, cluster_catalog},
     catalogd::Settings,
     cluster::{Cluster, Options},
-    extension::{ACCOUNT, extension},
+    extension::{ACCOUNT, condition_text, extension},
     faults::{Fault, FaultyRegistry},
     images::Images,
     operator::{GRACE, Operator, install},
@@ -73,8 +73,7 @@ async fn create_hanging(scenario: &Scenario<'_>, number: usize) -> Result<String
 
 async fn ready(scenario: &Scenario<'_>, name: &str) -> Result<String> {
     let status = scenario.extensions().get(name).await?.status.unwrap_or_default();
-    let found = status.conditions.find(Ready);
-    Ok(found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default())
+    Ok(condition_text(&status.conditions, Ready))
 }
 
 async fn create_dripping(scenario: &Scenario<'_>, name: &str, reference: &str) -> Result<()> {

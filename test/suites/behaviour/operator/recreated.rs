@@ -13,7 +13,7 @@ use olm_api::{
 };
 use olm_test::{
     bundle::small,
-    extension::ACCOUNT,
+    extension::{ACCOUNT, condition_text},
     rights::{create_account, grant, rules_for},
     scenario::Scenario,
     wait,
@@ -50,8 +50,7 @@ async fn revision_is_blocked(scenario: &Scenario<'_>, revision: &str) -> Result<
     );
     wait::until("the revision to be Blocked", DEADLINE, async || {
         let status = sets.get(revision).await?.status.unwrap_or_default();
-        let found = status.conditions.find(Progressing);
-        let found = found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        let found = condition_text(&status.conditions, Progressing);
         wait::check(found.starts_with(&wanted), || found)
     })
     .await
@@ -109,7 +108,7 @@ async fn an_extension_does_not_act_in_a_namespace_that_was_created_again() -> Re
     powerful_account(&scenario).await?;
 
     let told = format!(
-        "{BLOCKED}the namespace of spec.namespace was deleted and created again since this extension began to use it"
+        "{BLOCKED}the namespace of spec.namespace was deleted and created again since this extension first used it"
     );
     scenario.shows(Progressing, &told).await?;
     revision_is_blocked(&scenario, &revision).await?;
@@ -161,7 +160,7 @@ async fn an_account_that_was_created_again_is_used_once_it_is_allowed() -> Resul
         Ok(())
     };
     let told = format!(
-        "{BLOCKED}service account \"{ACCOUNT}\" in namespace {:?} was deleted and created again since this extension began to use it",
+        "{BLOCKED}service account \"{ACCOUNT}\" in namespace {:?} was deleted and created again since this extension first used it",
         scenario.name
     );
 

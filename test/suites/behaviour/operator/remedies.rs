@@ -13,7 +13,7 @@ use olm_api::{
 };
 use olm_test::{
     bundle::small,
-    extension::ACCOUNT,
+    extension::{ACCOUNT, condition_text},
     rights,
     scenario::Scenario,
     wait,
@@ -28,8 +28,7 @@ async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, parts:
     wait::until(&format!("{type_} of {name} to have {parts:?}"), DEADLINE, || async {
         scenario.world.operator.process().check_running()?;
         let status = scenario.extensions().get(name).await?.status.unwrap_or_default();
-        let found = status.conditions.find(type_);
-        let shown = found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        let shown = condition_text(&status.conditions, type_);
         wait::check(parts.iter().all(|part| shown.contains(part)), || format!("{status:?}"))
     })
     .await
@@ -191,7 +190,7 @@ async fn a_broken_catalog_and_a_misspelt_package_are_told_apart() -> Result<()> 
     let misspelt = format!("{}-misspelt", scenario.name);
     another(&scenario, &misspelt, &format!("{package}x"), of_scenario(&scenario)).await?;
     shows(&scenario, &misspelt, Progressing, &["True/Retrying/error walking catalogs", &away]).await?;
-    let advice = "No catalog that can be read has the package: check its name.";
+    let advice = "No readable catalog has the package: check its name.";
     shows(&scenario, &misspelt, Stalled, &["True/Blocked/", advice, &away]).await?;
     crate::small::remove(&scenario, &misspelt).await
 }
@@ -234,7 +233,7 @@ async fn a_range_that_cannot_be_met_hides_no_deprecation_and_foreign_text_is_cle
     shows(&scenario, &scenario.name, PackageDeprecated, &[clean]).await?;
 
     scenario.set_version(">=9").await?;
-    shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", "Ask for another version range."]).await?;
+    shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", "Choose another version range."]).await?;
     let shown = scenario.shown().await?;
     for type_ in [Deprecated, PackageDeprecated] {
         ensure!(shown.condition(type_) == clean, "{type_}: {shown:?}");

@@ -8,7 +8,7 @@ use olm_api::ConditionType::{
 use serde_json::{Value, json};
 
 use crate::small::{
-    annotate, event, further_catalog, of_scenario, patch_catalog, prepare, push, revisions, serves,
+    annotate, event, extension, further_catalog, of_scenario, patch_catalog, prepare, push, revisions, serves,
 };
 use olm_test::{
     bundle::{Bundle, small},
@@ -120,8 +120,7 @@ async fn a_skip_range_jumps_over_skipped_versions() -> Result<()> {
         .await?;
     scenario.shows(Stalled, "True/Blocked/error upgrading from").await?;
     let told = scenario.shown().await?.condition(Stalled);
-    for part in
-        ["Updates only follow the paths", "SelfCertified", "no update path leads to it from skipping.v1.1.0"]
+    for part in ["Upgrades only follow the paths", "SelfCertified", "cannot be reached from skipping.v1.1.0"]
     {
         ensure!(told.contains(part), "{told}");
     }
@@ -187,7 +186,7 @@ async fn priorities_decide_between_catalogs() -> Result<()> {
         .await?;
     let told = scenario.shown().await?.condition(Stalled);
     ensure!(
-        told.contains(&format!("the extension is to keep to {a}, the catalog it was installed from")),
+        told.contains(&format!("the extension must stay with {a}, the catalog it was installed from")),
         "{told}"
     );
     println!("[same catalog]\n{told}\n");
@@ -198,7 +197,7 @@ async fn priorities_decide_between_catalogs() -> Result<()> {
         &scenario,
         "CatalogChanged",
         &format!(
-            "The update from bundle both.v1.0.0 of catalog {a} leads to bundle both.v2.0.0 of catalog {b}"
+            "The upgrade from bundle both.v1.0.0 of catalog {a} leads to bundle both.v2.0.0 of catalog {b}"
         ),
     )
     .await?;
@@ -273,7 +272,7 @@ async fn major_updates_can_be_held_back() -> Result<()> {
     scenario.patch_extension(json!({"spec": {"source": {"catalog": {"version": ""}}}})).await?;
     scenario.installed("1.1.0").await?;
     scenario
-        .shows(Ready, "True/Succeeded/Revision 1.1.0 has rolled out.\nIn force by annotation: major-updates: Block.\nThe update to bundle major.v2.0.0 is held back")
+        .shows(Ready, "True/Succeeded/Revision 1.1.0 has rolled out.\nIn force by annotation: major-updates: Block.\nThe upgrade to bundle major.v2.0.0 is held back")
         .await?;
     println!("[held back]\n{}\n", scenario.shown().await?.condition(Ready));
     let told = annotate(&scenario, "major-updates", json!("block")).await.unwrap_err();
@@ -288,14 +287,8 @@ async fn major_updates_can_be_held_back() -> Result<()> {
 async fn leaving_the_catalogs_paths_brings_a_warning() -> Result<()> {
     let scenario = Scenario::new(World::shared().await?, "warned").await?;
     let apply = |policy: &str| -> Result<String> {
-        let extension = json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-            "metadata": {"name": scenario.name},
-            "spec": {"namespace": scenario.name, "serviceAccount": {"name": "installer"}, "source": {
-                "sourceType": "Catalog",
-                "catalog": {"packageName": "none", "upgradeConstraintPolicy": policy},
-            }},
-        });
+        let mut extension = extension(&scenario, "none");
+        extension["spec"]["source"]["catalog"]["upgradeConstraintPolicy"] = policy.into();
         let file = tempfile::NamedTempFile::new()?;
         std::fs::write(file.path(), extension.to_string())?;
         let output = std::process::Command::new(scenario.world.cluster.kubectl())
@@ -334,7 +327,7 @@ async fn other_content_under_the_same_name_is_rolled_out_when_asked_for() -> Res
         json!({"spec": {"source": {"image": {"ref": changed, "pollIntervalMinutes": null}}}}),
     )
     .await?;
-    let named = "True/Succeeded/Revision 1.0.0 has rolled out.\nThe catalog now names another image for this version, which is not rolled out by itself: ";
+    let named = "True/Succeeded/Revision 1.0.0 has rolled out.\nThe catalog now has another image for this version, which is not rolled out automatically: ";
     scenario.shows(Ready, named).await?;
     println!("[other content]\n{}\n", scenario.shown().await?.condition(Ready));
     let data = || async {

@@ -63,7 +63,7 @@ async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> R
     suspect.create_extension(PACKAGE, json!({})).await?;
     innocent.create_extension("innocent", json!({})).await?;
     let wrapped = format!("error for resolved bundle \"{PACKAGE}.v1.0.0\" with version \"1.0.0\": ");
-    let text = format!("{wrapped}the bundle was being read when the controller ended unexpectedly");
+    let text = format!("{wrapped}the controller crashed while it read this bundle");
     suspect.shows(Progressing, &format!("True/Retrying/{text}")).await?;
     innocent.installed("1.0.0").await?;
     suspect.installed("1.0.0").await?;
@@ -161,8 +161,7 @@ async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
     annotate(&scenario, "paused", json!(null)).await?;
     wait::until("the new revision to wait", COLLECTED, || async {
         let told = scenario.shown().await?.condition(Progressing);
-        let waits =
-            format!("creating ref Secret {secret:?}: it is still there from a revision that was deleted");
+        let waits = format!("creating ref Secret {secret:?}: it belongs to a deleted revision");
         wait::check(told.starts_with("True/Retrying/") && told.contains(&waits), || told)
     })
     .await?;

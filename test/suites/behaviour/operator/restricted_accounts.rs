@@ -52,7 +52,7 @@ async fn only_accounts_that_were_granted_are_used() -> Result<()> {
     grant_as_printed(&other, &bundles, false)?;
     other.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     let text = format!(
-        "operation cannot proceed due to the following validation error(s): error getting service account: the controller may not make tokens for service account {ACCOUNT:?} in namespace {:?}: ",
+        "operation cannot proceed due to the following validation error(s): error getting service account: the controller may not create tokens for service account {ACCOUNT:?} in namespace {:?}: ",
         other.name
     );
     other.shows(Progressing, &format!("True/Retrying/{text}")).await?;

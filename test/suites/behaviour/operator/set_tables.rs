@@ -26,7 +26,7 @@ use kube::{
 };
 use olm_api::{ConditionType, v1::ClusterObjectSet};
 use olm_test::{
-    extension::ACCOUNT,
+    extension::{ACCOUNT, condition_text},
     kstatus::{Status, is_about_this_generation, judge},
     rights::{create_account, grant, rules_for},
     scenario::Scenario,
@@ -136,8 +136,7 @@ async fn patch(scenario: &Scenario<'_>, name: &str, patch: Value) -> Result<()> 
 /// `Status/Reason/Message` of a condition, or nothing.
 async fn condition(scenario: &Scenario<'_>, name: &str, type_: ConditionType) -> Result<String> {
     let status = sets(scenario).get(name).await?.status.unwrap_or_default();
-    let found = status.conditions.find(type_);
-    Ok(found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default())
+    Ok(condition_text(&status.conditions, type_))
 }
 
 /// Waits until a condition is as wanted, to the letter.

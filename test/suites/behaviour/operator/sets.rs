@@ -12,7 +12,7 @@ use olm_api::{
 };
 use olm_test::{
     bundle::lighthouse,
-    extension::ACCOUNT,
+    extension::{ACCOUNT, condition_text},
     rights::{create_account, grant, rules_for},
     scenario::Scenario,
     wait,
@@ -50,8 +50,7 @@ async fn shows(scenario: &Scenario<'_>, type_: ConditionType, wanted: &str) -> R
     let api: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     wait::until(&format!("{type_} of the set to be {wanted}"), DEADLINE, || async {
         let status = api.get(&scenario.name).await?.status.unwrap_or_default();
-        let found = status.conditions.find(type_);
-        let found = found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        let found = condition_text(&status.conditions, type_);
         wait::check(found.starts_with(wanted), || format!("{type_} is {found}"))
     })
     .await

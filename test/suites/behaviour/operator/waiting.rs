@@ -45,7 +45,7 @@ async fn an_upgrade_that_waits_for_a_definition_to_be_gone_continues_then() -> R
 
     scenario.set_version("1.1.0").await?;
     let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    let waits = format!("{definition}: is being deleted, and made anew once it has gone");
+    let waits = format!("{definition}: is being deleted, and will be created again afterwards");
     wait::until("the new revision to wait", DEADLINE, async || {
         let status = sets.get(&format!("{}-2", scenario.name)).await?.status.unwrap_or_default();
         let ready = status.conditions.find(Ready).map(|ready| ready.message.clone()).unwrap_or_default();
@@ -77,16 +77,16 @@ async fn a_catalog_that_never_comes_is_waited_for_until_the_deadline() -> Result
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
     let told = scenario.shown().await?.condition(Stalled);
     for part in [
-        format!("Waiting for catalog {away}: look at the conditions of ClusterCatalog {away}."),
-        format!("Without it the answer would be bundle awaited.v1.0.0 of catalog {here}."),
-        "That answer is taken at ".to_owned(),
+        format!("Waiting for catalog {away}: check the conditions of ClusterCatalog {away}."),
+        format!("Without it, bundle awaited.v1.0.0 of catalog {here} would be chosen."),
+        "This bundle is chosen at ".to_owned(),
     ] {
         ensure!(told.contains(&part), "{told}");
     }
     println!("[waiting]\n{told}\n");
     scenario.installed("1.0.0").await?;
     scenario
-        .shows(Ready, &format!("True/Succeeded/Revision 1.0.0 has rolled out.\nBundle awaited.v1.0.0 is taken from catalog {here}, although a catalog of the same or a higher priority may have another one and cannot be read: {away}."))
+        .shows(Ready, &format!("True/Succeeded/Revision 1.0.0 has rolled out.\nBundle awaited.v1.0.0 was chosen from catalog {here}, although a catalog of the same or a higher priority cannot be read and may have another one: {away}."))
         .await?;
     println!("[taken]\n{}\n", scenario.shown().await?.condition(Ready));
     // A catalog of lower priority would not have been waited for.

@@ -290,7 +290,7 @@ async fn a_secret_of_somebody_else_is_not_used(world: &World) -> Result<()> {
     secrets.create(&PostParams::default(), &secret).await?;
     scenario.create_extension(&scenario.name, json!({})).await?;
     let text = format!(
-        "True/Retrying/webhook certificate in Secret {}/{name}: it is controlled by ConfigMap \"mine\": remove the Secret or its owner reference, so that the certificate can be kept there",
+        "True/Retrying/webhook certificate in Secret {}/{name}: it is controlled by ConfigMap \"mine\": remove the Secret or its owner reference, so that the certificate can be stored there",
         scenario.name
     );
     scenario.shows(olm_api::ConditionType::Progressing, &text).await?;

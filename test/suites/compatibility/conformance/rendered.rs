@@ -1,19 +1,21 @@
 //! Renderings: every bundle in every install mode, and upstream's own fixtures.
 //!
-//! What the reference would have rendered is made from our own answer by taking back our decisions one by
+//! What upstream would have rendered is made from our own answer by taking back our decisions one by
 //! one; a decision whose condition the bundle does not meet takes nothing back, and a case counts under it only
-//! if the result then equals the reference's.
+//! if the result then equals upstream's.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use olm_bundle::{Bundle, BundleFiles, usual_memory};
-use olm_render::{Options, RenderError, Rendered, render_for};
+use olm_render::{Options, Reason, RenderError, Rendered, render, render_for};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::data::{self, Counts};
 
+#[path = "rendered/configured.rs"]
+mod configured;
 #[path = "rendered/decisions.rs"]
 mod decisions;
 #[path = "rendered/fixtures.rs"]
@@ -22,43 +24,80 @@ mod fixtures;
 mod go_yaml;
 #[path = "rendered/mutations.rs"]
 mod mutations;
+#[path = "rendered/words.rs"]
+mod words;
 
-/// A line of the data: a bundle in an install mode, and what became of it.
+pub(crate) use configured::check as check_configured;
+use words::Words;
+
+/// A line of the data: a bundle in an install mode.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Case {
+struct Line {
     bundle: String,
     mode: String,
     install_namespace: String,
     #[serde(default)]
     watch_namespace: String,
+    #[serde(flatten)]
+    answer: Answer,
+}
+
+/// Upstream's answer: objects, or their digest and number; or an error.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
     objects: Option<Vec<Value>>,
-    error: Option<String>,
     #[serde(rename = "sha256")]
     digest: Option<String>,
-    n: Option<usize>,
+    #[serde(rename = "n")]
+    count: Option<usize>,
+    error: Option<String>,
+    terminal: Option<bool>,
+}
+
+/// A rendering, and upstream's answer.
+struct Case {
+    /// The bundle, and how it is rendered.
+    name: String,
+    options: Options,
+    /// The namespaces to watch; the configuration chooses them if there are none.
+    targets: Option<[String; 1]>,
+    answer: Answer,
+}
+
+impl From<Line> for Case {
+    fn from(line: Line) -> Self {
+        let Line { bundle, mode, install_namespace, watch_namespace, answer } = line;
+        let target = match mode.as_str() {
+            "AllNamespaces" => String::new(),
+            "OwnNamespace" => install_namespace.clone(),
+            "SingleNamespace" => watch_namespace,
+            other => panic!("unknown mode {other:?}"),
+        };
+        let options = Options::new(install_namespace);
+        Self { name: format!("{bundle} {mode}"), options, targets: Some([target]), answer }
+    }
 }
 
 impl Case {
     /// Renders within this memory.
     fn render(&self, files: &BundleFiles, memory: usize) -> Result<Rendered, RenderError> {
-        let target = match self.mode.as_str() {
-            "AllNamespaces" => String::new(),
-            "OwnNamespace" => self.install_namespace.clone(),
-            "SingleNamespace" => self.watch_namespace.clone(),
-            other => panic!("unknown mode {other:?}"),
-        };
         let bundle = Bundle::read(files, memory)?;
-        render_for(bundle, &Options::new(&self.install_namespace), &[target])
+        match &self.targets {
+            Some(targets) => render_for(bundle, &self.options, targets),
+            None => render(bundle, &self.options),
+        }
     }
 
-    /// Whether these are the reference's objects.
+    /// Whether these are upstream's objects.
     fn accepts(&self, objects: &[Value]) -> bool {
-        if self.n.is_some_and(|n| n != objects.len()) {
+        let Answer { objects: wanted, digest: wanted_digest, count, .. } = &self.answer;
+        if count.is_some_and(|count| count != objects.len()) {
             return false;
         }
         let digest = digest(objects);
-        match (&self.digest, &self.objects) {
+        match (wanted_digest, wanted) {
             (Some(wanted), _) => *wanted == digest,
             (None, Some(wanted)) => self::digest(wanted) == digest,
             (None, None) => false,
@@ -67,53 +106,84 @@ impl Case {
 }
 
 pub(crate) fn check() {
-    let Some(folder) = data::folder() else { return };
-    let mut counts = Counts::default();
-    let mut recent: Option<(String, BundleFiles)> = None;
-    data::cases(&folder.join("rendered.jsonl.zst"), |case: Case| {
-        let files = match recent.take() {
-            Some((bundle, files)) if bundle == case.bundle => files,
-            _ => bundle_files(&folder.join("bundles").join(&case.bundle)),
-        };
-        judge(&case, &files, &mut counts);
-        recent = Some((case.bundle, files));
+    data::each("rendered", "rendered.jsonl.zst", |folder, counts| {
+        let mut recent = Recent::default();
+        data::cases(&folder.join("rendered.jsonl.zst"), |line: Line| {
+            let files = recent.files(folder, &line.bundle);
+            compare(&line.into(), files, counts);
+        });
     });
-    counts.finish("rendered");
-    let mut counts = Counts::default();
-    fixtures::check(&folder.join("regression"), &mut counts);
-    counts.finish("rendered, upstream's fixtures");
-    let mut counts = Counts::default();
-    fixtures::check_providers(&folder.join("regression"), &mut counts);
-    counts.finish("rendered, upstream's fixtures with each provider");
+    data::each("rendered, upstream's fixtures", "regression", |folder, counts| {
+        fixtures::check(&folder.join("regression"), counts);
+    });
+    data::each("rendered, upstream's fixtures with each provider", "regression", |folder, counts| {
+        fixtures::check_providers(&folder.join("regression"), counts);
+    });
 }
 
 pub(crate) fn check_changed() {
-    let Some(folder) = data::folder() else { return };
-    assert!(mutations::check(&folder.join("bundles")) > 0, "no bundle was read");
+    data::each("rendered after changes", "bundles", |folder, counts| {
+        mutations::check(&folder.join("bundles"), counts);
+    });
 }
 
-fn judge(case: &Case, files: &BundleFiles, counts: &mut Counts) {
+/// The files of the bundle that was asked for last: its cases follow each other.
+#[derive(Default)]
+struct Recent(Option<(String, BundleFiles)>);
+
+impl Recent {
+    fn files(&mut self, folder: &Path, bundle: &str) -> &BundleFiles {
+        let known = self.0.take().filter(|(name, _)| name == bundle);
+        let read = || (bundle.to_owned(), bundle_files(&folder.join("bundles").join(bundle)));
+        &self.0.insert(known.unwrap_or_else(read)).1
+    }
+}
+
+fn compare(case: &Case, files: &BundleFiles, counts: &mut Counts) {
     // No real bundle takes more memory than bundles of its size usually do.
     let memory = usual_memory(files.bytes());
     let ours = case.render(files, memory);
     // The same answer again, whatever the order in which the files come.
-    assert_eq!(case.render(&reversed(files), memory), ours, "{} {}", case.bundle, case.mode);
-    let what = format!("{} {}", case.bundle, case.mode);
-    match (&case.error, ours) {
-        (Some(_), Err(_)) => counts.equal(),
+    assert_eq!(case.render(&reversed(files), memory), ours, "{}", case.name);
+    let name = &case.name;
+    match (&case.answer.error, ours) {
+        (Some(theirs), Err(ours)) => compare_errors(case, files, theirs, &ours, counts),
         (None, Ok(rendered)) if case.accepts(&rendered.objects) => counts.equal(),
-        (Some(error), Ok(rendered)) => match decisions::accepted_here(files, &rendered.objects) {
-            Some(name) => counts.decision(name),
-            None => counts.different(format_args!("{what}: rendered, but the reference says: {error}")),
+        (Some(error), Ok(rendered)) => match decisions::accepted_here(files, case, &rendered.objects) {
+            Some(decision) => counts.named(decision, name),
+            None => counts.different(format_args!("{name}: rendered, but upstream says: {error}")),
         },
         (None, Err(error)) => match decisions::refused_here(files, case, &error) {
-            Some(name) => counts.decision(name),
-            None => counts.different(format_args!("{what}: refused: {error}")),
+            Some(decision) => counts.named(decision, name),
+            None => counts.different(format_args!("{name}: refused: {error}")),
         },
-        (None, Ok(rendered)) => match decisions::taken_back(files, case, &rendered.objects) {
-            Some((reference, name)) if case.accepts(&reference) => counts.decision(name),
-            _ => counts.different(format_args!("{what}: {}", first_difference(case, &rendered.objects))),
-        },
+        (None, Ok(rendered)) => {
+            let back = decisions::taken_back(files, case, &rendered.objects);
+            let (objects, decision) = back.unwrap_or((rendered.objects, String::new()));
+            if case.accepts(&objects) {
+                counts.named(&decision, name);
+            } else {
+                counts.different(format_args!("{name}: {decision} {}", first_difference(case, &objects)));
+            }
+        }
+    }
+}
+
+fn compare_errors(case: &Case, files: &BundleFiles, theirs: &str, ours: &RenderError, counts: &mut Counts) {
+    let name = &case.name;
+    let is_terminal = ours.reason() == Reason::InvalidConfiguration;
+    if case.targets.is_none() && case.answer.terminal.unwrap_or_default() != is_terminal {
+        counts.different(format_args!("{name}: other reason: {ours}, upstream {theirs}"));
+        return;
+    }
+    match words::compare(ours, theirs) {
+        Words::Same => counts.equal(),
+        Words::Named(decision) => counts.named(decision, name),
+        // Each for another reason.
+        Words::Different if let Some(decision) = decisions::other_refusal(files, case, theirs, ours) => {
+            counts.named(decision, name);
+        }
+        Words::Different => counts.different(format_args!("{name}: {ours}\n  upstream: {theirs}")),
     }
 }
 
@@ -187,9 +257,9 @@ fn whole_numbers(value: Value) -> Value {
     }
 }
 
-/// Where ours and the reference's objects part.
+/// Where ours and upstream's objects part.
 fn first_difference(case: &Case, ours: &[Value]) -> String {
-    let Some(theirs) = &case.objects else { return "another digest".to_owned() };
+    let Some(theirs) = &case.answer.objects else { return "another digest".to_owned() };
     let by_name = |objects: &[Value]| -> BTreeMap<_, Vec<String>> {
         let mut map: BTreeMap<_, Vec<String>> = BTreeMap::new();
         for object in objects {
@@ -219,12 +289,12 @@ fn first_difference(case: &Case, ours: &[Value]) -> String {
     }
 }
 
-/// The documents of `manifests/`, items of lists in their place.
+/// The documents of `manifests/` that can be read, items of lists in their place.
 fn documents(files: &BundleFiles) -> Vec<Value> {
     let mut documents = Vec::new();
-    for (path, content) in files.iter().filter(|(path, _)| path.starts_with("manifests/")) {
-        for document in olm_yaml::mixed(std::str::from_utf8(content).unwrap()) {
-            let mut document = document.unwrap_or_else(|error| panic!("{path}: {error}"));
+    let texts = files.iter().filter(|(path, _)| path.starts_with("manifests/"));
+    for text in texts.filter_map(|(_, content)| olm_yaml::text(content).ok()) {
+        for mut document in olm_yaml::mixed(text).filter_map(Result::ok) {
             match document.get_mut("items").map(Value::take) {
                 Some(Value::Array(items)) => documents.extend(items),
                 _ if document.is_null() => {}

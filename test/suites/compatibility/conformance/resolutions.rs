@@ -1,6 +1,6 @@
 //! Resolutions: every package of a large catalog, installed and not, with ranges and channels.
 //!
-//! The reference refused bundles with dependencies and had no release fields, so these options are set.
+//! Upstream refused bundles with dependencies and had no release fields, so these options are set.
 
 use std::{
     collections::BTreeMap,
@@ -67,7 +67,15 @@ impl Case {
         }
     }
 
-    /// Whether the answer is the reference's.
+    fn name(&self) -> String {
+        let Self { package, channels, catalogs, .. } = self;
+        let installed = self.installed.as_deref().unwrap_or("none");
+        let version = self.version.as_deref().unwrap_or("any");
+        let policy = &self.upgrade_constraint_policy;
+        format!("{package} from {installed} to {version} in {channels:?} of {catalogs:?}, {policy}")
+    }
+
+    /// Whether the answer is upstream's.
     fn agrees(&self, answer: &Result<Resolution, ResolveError>) -> bool {
         match (answer, &self.bundle, &self.error) {
             (Ok(answer), Some(bundle), None) => {
@@ -149,9 +157,11 @@ fn same_digest(
 }
 
 pub(crate) fn check() {
-    let Some(folder) = data::folder() else { return };
-    let mut catalogs = Catalogs::open(&folder);
-    let mut counts = Counts::default();
+    data::each("resolutions", "resolutions.jsonl.zst", check_all);
+}
+
+fn check_all(folder: &Path, counts: &mut Counts) {
+    let mut catalogs = Catalogs::open(folder);
     let nothing = PackageContent::default();
     data::cases(&folder.join("resolutions.jsonl.zst"), |case: Case| {
         catalogs.read(&case.catalogs);
@@ -161,12 +171,11 @@ pub(crate) fn check() {
         if case.agrees(&answer) {
             counts.equal();
         } else if same_digest(&views, &request, &answer) {
-            counts.decision("D14 same digest");
+            counts.named("same digest", case.name());
         } else {
             let ours = answer.map_or_else(|error| error.to_string(), |answer| answer.bundle);
             let theirs = case.bundle.or(case.error).unwrap_or_default();
             counts.different(format!("{request:?} in {:?}: {ours}, reference {theirs}", case.catalogs));
         }
     });
-    counts.finish("resolutions");
 }

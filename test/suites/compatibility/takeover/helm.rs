@@ -171,7 +171,7 @@ async fn a_release_that_cannot_be_read_blocks_and_touches_nothing() -> Result<()
     let refused = |name: &str, what: &str| {
         format!("False/Blocked/cannot take over the Helm release in Secret olmv1-system/{name}: {what}")
     };
-    let remedy = ": restore it from a backup, or delete this Secret to have the bundle that the spec asks for rolled out over what is there";
+    let remedy = ": restore it from a backup, or delete this Secret to roll out the bundle that the spec asks for over what is installed";
     for (extension, secret, what) in [
         // What follows is the decompressor's word for it.
         ("grafana", grafana, "it is not gzip: "),
@@ -227,7 +227,7 @@ async fn one_release_is_taken_over_and_a_planted_one_is_not() -> Result<()> {
     let operator = world.operator().await?;
 
     let told = format!(
-        "False/Blocked/cannot take over a Helm release: Secrets {genuine}, {planted} in namespace {SYSTEM_NAMESPACE} all claim to be the deployed one, and upstream keeps one: delete those that it did not write"
+        "False/Blocked/cannot take over a Helm release: Secrets {genuine}, {planted} in namespace {SYSTEM_NAMESPACE} all claim to be the deployed one, but there can only be one: delete those that upstream did not write"
     );
     world.shows(&operator, "grafana", "Progressing", &told).await?;
     ensure!(world.revisions().await?.is_empty(), "a revision was made of one of two");

@@ -218,7 +218,7 @@ async fn push(images: &Images, dump: &Dump) -> Result<Vec<(String, String)>> {
         for version in versions {
             let place = if *version == NEXT_GRAFANA {
                 let last = folder.join(package).join(LAST_GRAFANA);
-                copy(&last, made.path(), (LAST_GRAFANA, NEXT_GRAFANA))?;
+                copy(&last, made.path(), &[(LAST_GRAFANA, NEXT_GRAFANA)])?;
                 made.path().to_owned()
             } else {
                 folder.join(package).join(version)

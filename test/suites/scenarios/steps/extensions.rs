@@ -9,23 +9,13 @@ use serde_json::{Value, json};
 use super::Outcome;
 use crate::{
     kinds::OF_BUNDLES,
-    world::{ACCOUNT, COLLECTED, DEADLINE, World},
+    world::{COLLECTED, DEADLINE, World},
 };
 
 /// An extension of the scenario's package from its catalog "main", with further fields of its spec.
 pub(crate) fn extension(w: &World, name: &str, more: &Value) -> Value {
-    let mut object = json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-        "metadata": {"name": name},
-        "spec": {
-            "namespace": w.id,
-            "serviceAccount": {"name": ACCOUNT},
-            "source": {"sourceType": "Catalog", "catalog": {
-                "packageName": w.id,
-                "selector": {"matchLabels": {"olm.operatorframework.io/metadata.name": format!("{}-main", w.id)}},
-            }},
-        },
-    });
+    let mut object =
+        olm_test::extension::extension(name, &w.id, &w.id, &format!("{}-main", w.id), &Value::Null);
     merge(&mut object["spec"], more);
     object
 }

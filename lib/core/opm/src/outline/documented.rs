@@ -46,12 +46,12 @@ pub(super) fn notes(schema: &str, document: Fields<'_>) -> Vec<String> {
             notes.push("name is set: deprecations belong to a package and have no name".into());
         }
         custom if custom.starts_with(RESERVED_PREFIX) && custom != SCHEMA_DEPRECATIONS => {
-            notes.push(format!("schema {} has OLM's own prefix: use one of yours", Quoted(custom)));
+            notes.push(format!("schema {} has OLM's own prefix: use a prefix of your own", Quoted(custom)));
         }
         _ => {}
     }
     if is_empty(document, "package") {
-        notes.push("package is empty: leave it out or name one".into());
+        notes.push("package is empty: remove the field or name a package".into());
     }
     match document.raw("properties") {
         None | Some(Value::Null | Value::Array(_)) => {}
@@ -71,7 +71,7 @@ fn property(property: Fields<'_>, is_object: bool, place: &str, notes: &mut Vec<
     if kind.is_empty() {
         notes.push(format!("{place}.type is missing or empty"));
     } else if kind.starts_with(RESERVED_PREFIX) && !RESERVED_PROPERTIES.contains(&kind) {
-        notes.push(format!("{place}.type {} has OLM's own prefix: use one of yours", Quoted(kind)));
+        notes.push(format!("{place}.type {} has OLM's own prefix: use a prefix of your own", Quoted(kind)));
     }
     match property.raw("value") {
         None | Some(Value::Null) => notes.push(format!("{place}.value is missing or null")),
@@ -137,7 +137,7 @@ fn channel(channel: Fields<'_>, notes: &mut Vec<String>) {
         }
         for name in ["replaces", "skipRange"] {
             if is_empty(entry, name) {
-                notes.push(format!("{place}.{name} is empty: leave it out"));
+                notes.push(format!("{place}.{name} is empty: remove the field"));
             }
         }
         let range = entry.text("skipRange");
@@ -159,7 +159,8 @@ fn bundle(bundle: Fields<'_>, notes: &mut Vec<String>) {
         Some(format!("relatedImages[{first}].{problem}{more}"))
     };
     notes.extend(first(&|related| related.text("image").is_empty(), "image is missing or empty"));
-    notes.extend(first(&|related| is_empty(related, "name"), "name is empty: leave it out"));
+    notes
+        .extend(first(&|related| is_empty(related, "name"), "name is empty: remove the field or set a name"));
 }
 
 /// Whether a field is given and empty.

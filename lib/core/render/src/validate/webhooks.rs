@@ -24,11 +24,11 @@ fn sorted(bundle: &Bundle) -> Vec<&Webhook> {
 }
 
 pub(super) fn conversion_needs_all_namespaces_only(bundle: &Bundle, findings: &mut Vec<String>) {
-    let modes = &bundle.csv.install_modes;
-    if modes.len() == 1 && modes.contains(&InstallMode::AllNamespaces) {
+    let modes = bundle.csv.mode_names();
+    if modes == [InstallMode::AllNamespaces.as_str()] {
         return;
     }
-    let modes = modes.iter().map(|mode| mode.as_str()).collect::<Vec<_>>().join(" ");
+    let modes = modes.join(" ");
     findings.extend(conversions(bundle).map(|webhook| {
         format!(
             "bundle contains conversion webhook \"{}\" and supports install modes [{modes}] - conversion webhooks are \

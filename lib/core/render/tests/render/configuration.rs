@@ -30,6 +30,10 @@ fn several(texts: &[&str]) -> String {
     format!("multiple errors found:\n  - {}", texts.join("\n  - "))
 }
 
+fn null(member: &str) -> String {
+    format!("required field \"deploymentConfig.{member}\" is missing")
+}
+
 fn targets(modes: &[&str], config: Value) -> Result<String, RenderError> {
     let rendered = bundle().modes(modes).configured(config)?;
     let deployment = find(&rendered, "Deployment", "manager");
@@ -63,7 +67,7 @@ fn violations_have_upstreams_words() {
     for (modes, config, text) in [
         (&[O][..], json!({}), missing.clone()),
         (&[O], json!({"watchNamespace": null}), missing.clone()),
-        (&[O, S], json!({}), missing),
+        (&[O, S], json!({}), missing.clone()),
         (&[A], json!({"watchNamespace": "ns"}), unknown.clone()),
         (&[A, "MultiNamespace"], json!({"watchNamespace": null}), unknown),
         (&[O], json!({"watchNamespace": "other"}), own("other")),
@@ -91,6 +95,40 @@ fn violations_have_upstreams_words() {
             ]),
         ),
         (
+            &[A, S],
+            json!({"watchNamespace": ""}),
+            several(&[
+                "invalid value for field \"watchNamespace\"",
+                "invalid type for field \"watchNamespace\": got string, want null",
+                "validation failed",
+                "field \"watchNamespace\" must have minimum length of 1 (len=0)",
+                "field \"watchNamespace\" must match pattern \"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\"",
+            ]),
+        ),
+    ] {
+        violates(modes, &config, &text);
+    }
+}
+
+#[test]
+fn violations_of_other_members_have_upstreams_words() {
+    let missing = "required field \"watchNamespace\" is missing";
+    for (modes, config, text) in [
+        (&[O][..], json!({"moon": 1}), several(&[missing, "unknown field \"moon\""])),
+        (
+            &[A],
+            json!({"deploymentConfig": {"moon": 1, "env": "x"}, "sun": 2}),
+            several(&[
+                "validation failed",
+                "invalid type for field \"deploymentConfig.env\": got string, want array",
+                "unknown field \"moon\"",
+                "unknown field \"sun\"",
+            ]),
+        ),
+        (&[A], json!({"deploymentConfig": {"env": null}}), null("env")),
+        (&[A], json!({"deploymentConfig": {"nodeSelector": {"a": null}}}), null("nodeSelector.a")),
+        (&[A], json!({"deploymentConfig": {"affinity": {"nodeAffinity": null}}}), null("affinity.nodeAffinity")),
+        (
             &[S],
             json!({"watchNamespace": 5}),
             "invalid type for field \"watchNamespace\": got number, want string".to_owned(),
@@ -116,11 +154,15 @@ fn violations_have_upstreams_words() {
                 .to_owned(),
         ),
     ] {
-        let error = targets(modes, config.clone()).unwrap_err();
-        assert_eq!(error.to_string(), format!("{PREFIX}{text}"), "{modes:?} {config}");
-        assert_eq!(error.reason(), Reason::InvalidConfiguration);
-        assert_eq!(error.reason().as_str(), "InvalidConfiguration");
+        violates(modes, &config, &text);
     }
+}
+
+fn violates(modes: &[&str], config: &Value, text: &str) {
+    let error = targets(modes, config.clone()).unwrap_err();
+    assert_eq!(error.to_string(), format!("{PREFIX}{text}"), "{modes:?} {config}");
+    assert_eq!(error.reason(), Reason::InvalidConfiguration);
+    assert_eq!(error.reason().as_str(), "InvalidConfiguration");
 }
 
 #[test]
@@ -140,12 +182,13 @@ fn gates_take_fields_away() {
         refusal(Features { deployment_config: false, ..all }, json!({"deploymentConfig": {}})),
         format!("{PREFIX}unknown field \"deploymentConfig\"")
     );
+    // That of install modes takes bundles away, and leaves the namespace.
+    let features = Features { single_own_namespace_install_support: false, ..all };
+    let options = Options { features, config: Some(json!({"watchNamespace": "ns"})), ..Options::new("ns") };
+    assert!(bundle().modes(&[A, O]).render_with(&options).is_ok());
     assert_eq!(
-        refusal(
-            Features { single_own_namespace_install_support: false, ..all },
-            json!({"watchNamespace": "ns"})
-        ),
-        format!("{PREFIX}unknown field \"watchNamespace\"")
+        bundle().modes(&[O]).render_with(&options).unwrap_err().to_string(),
+        "unsupported bundle: bundle does not support AllNamespaces install mode"
     );
 }
 
@@ -181,4 +224,15 @@ fn target_namespaces_must_fit_the_modes() {
         assert_eq!(refusal(modes, targets), Some(format!("{prefix} {text}")));
     }
     assert_eq!(refusal(&["MultiNamespace"], &["x", "y"]), None);
+    let unknown =
+        "[x]: supported install modes [AllNamespaces MoonNamespaces] do not support target namespaces [x]";
+    assert_eq!(refusal(&["MoonNamespaces", A], &["x"]), Some(format!("{prefix} {unknown}")));
+    // The text does not grow with the bundle.
+    let many: Vec<_> = (0..1_000).map(|number| format!("Mode{number:03}")).chain(["x".repeat(64)]).collect();
+    let many: Vec<_> = many.iter().map(String::as_str).collect();
+    let text = refusal(&many, &["x"]).unwrap();
+    assert!(
+        text.contains("[Mode000 Mode001 Mode002 Mode003 Mode004 Mode005 Mode006 Mode007] do not"),
+        "{text}"
+    );
 }

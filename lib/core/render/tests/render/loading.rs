@@ -19,7 +19,7 @@ fn missing_parts_are_named() {
     for (path, text) in [
         ("metadata/annotations.yaml", "open metadata/annotations.yaml: no such file or directory"),
         ("manifests/csv.yaml", "no ClusterServiceVersion found in \"manifests\""),
-        ("manifests", "open manifests: no such file or directory"),
+        ("manifests", "stat manifests: no such file or directory"),
     ] {
         let error = RenderError::from(Bundle::read(&without(path), MEMORY_BYTES_MAX).unwrap_err());
         assert_eq!(error.to_string(), text);
@@ -76,6 +76,8 @@ fn empty_documents_lists_and_json_streams_are_fine() {
 fn wrong_types_fail_with_kubernetes_words_and_the_place() {
     let prefix = "error parsing objects in \"manifests/csv.yaml\": ";
     let at = "spec.install.spec.deployments[0].spec.template.spec.containers[0]";
+    let pattern =
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     for (bundle, text) in [
         (
             bundle().container("env", json!([{"name": "A", "value": 1}])),
@@ -93,7 +95,7 @@ fn wrong_types_fail_with_kubernetes_words_and_the_place() {
         ),
         (
             bundle().container("resources", json!({"limits": {"cpu": "1 core"}})),
-            format!("unable to parse quantity's suffix at {at}.resources.limits[\"cpu\"]"),
+            format!("{pattern} at {at}.resources.limits[\"cpu\"]"),
         ),
     ] {
         assert_eq!(bundle.refusal(), format!("{prefix}{text}"));

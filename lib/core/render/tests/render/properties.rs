@@ -32,6 +32,11 @@ fn properties_of_csv_and_file_are_merged() {
         (None, Some(""), None),
         (None, Some("properties: []\n"), Some("null")),
         (None, Some("# nothing\n"), Some("null")),
+        (
+            None,
+            Some("properties: [{type: x, value: 12345678901234567890}]\n"),
+            Some(r#"[{"type":"x","value":12345678901234567890}]"#),
+        ),
         (Some("[]"), Some("properties: []\n"), Some("null")),
         (Some(r#"[ {"type" : "a"} ]"#), Some("properties: []\n"), Some(r#"[{"type":"a","value":null}]"#)),
         (

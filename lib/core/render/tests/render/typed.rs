@@ -294,6 +294,18 @@ fn crd_metadata_is_kept_and_empty_maps_go() {
 }
 
 #[test]
+fn metadata_that_are_null_get_no_namespace() {
+    for (document, wanted) in [
+        (json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": null}), json!(null)),
+        (json!({"kind": "ConfigMap", "apiVersion": "v1"}), json!({"namespace": "ns"})),
+    ] {
+        let rendered = bundle().file("manifests/x.json", document).render().unwrap();
+        let found = rendered.objects.iter().find(|object| object["kind"] == "ConfigMap").unwrap();
+        assert_eq!(found["metadata"], wanted);
+    }
+}
+
+#[test]
 fn lists_of_objects_follow_the_cluster_tools() {
     let with = |document: Value| bundle().file("manifests/list.json", document);
     let config_map = object("ConfigMap", "c");
@@ -307,6 +319,15 @@ fn lists_of_objects_follow_the_cluster_tools() {
         // Who says his version must say his kind.
         (json!({"kind": "ConfigMapList", "items": [{"apiVersion": "v1"}]}), Err("Object 'Kind' is missing")),
         (json!({"kind": "ConfigMap", "apiVersion": 1}), Err("apiVersion is not text")),
+        (json!({"kind": "ConfigMap", "metadata": "x"}), Err("metadata: cannot restore struct from: string")),
+        (
+            json!({"kind": "ConfigMap", "metadata": {"name": 5}}),
+            Err("cannot convert int64 to string at name"),
+        ),
+        (json!({"kind": "ConfigMap", "metadata": {"labels": {"a": 5}}}), Err("at labels[\"a\"]")),
+        (json!({"kind": "List", "metadata": [], "items": []}), Err("metadata: cannot restore struct")),
+        // Of objects in lists upstream does not look at them.
+        (json!({"kind": "List", "items": [{"kind": "ConfigMap", "metadata": {"name": 5}}]}), Ok(1)),
         (
             json!({"kind": "List", "items": [{"kind": "List", "items": []}]}),
             Err("unsupported resource \"\" with kind \"List\""),

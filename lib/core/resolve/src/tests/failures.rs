@@ -23,9 +23,24 @@ fn failures_have_upstreams_texts() {
         .wants("foobar")
         .fails("desired version range \"foobar\" is invalid: improper constraint: \"foobar\"");
     Case::new("installed version").package("x", ["1.0.0"]).installed("1.0").fails(
-        "error walking catalogs: error finding upgrade edges: error parsing installed bundle version: No \
-             Major.Minor.Patch elements found",
+        "error walking catalogs: error finding upgrade edges: failed to get version and release of installed bundle: No \
+         Major.Minor.Patch elements found",
     );
+    for (version, release, text) in [
+        ("1.0", "2", "version \"1.0\": No Major.Minor.Patch elements found"),
+        (
+            "1.0.0",
+            "01",
+            "release \"01\": invalid release \"01\": segment 0: Numeric PreRelease version must not contain leading \
+             zeroes \"01\"",
+        ),
+    ] {
+        let prefix = "error walking catalogs: error finding upgrade edges: failed to parse installed bundle";
+        Case::new("recorded release")
+            .package("x", ["1.0.0"])
+            .installed(&format!("{version} {release}"))
+            .fails(&format!("{prefix} {text}"));
+    }
     Case::new("version of the answer").package("x", ["1.0"]).fails(
         "error getting resolved bundle version for bundle \"x.v1.0\": No Major.Minor.Patch elements found",
     );
@@ -77,12 +92,12 @@ fn every_bundle_is_told_about_the_closest_first() {
         reasons(&error),
         [
             "p.v2.0.0 (catalog catalog): is outside the range \"1.1 || 1.5\"",
-            "p.v1.5.0 (catalog catalog): no update path leads to it from p.v1.0.0",
+            "p.v1.5.0 (catalog catalog): cannot be reached from p.v1.0.0",
             "p.v1.0.0 (catalog catalog): is outside the range \"1.1 || 1.5\"",
             "p.vbad (catalog catalog): has no valid version: No Major.Minor.Patch elements found",
-            "p.v1.1.0 (catalog catalog): is only in channels fast, no update path leads to it from p.v1.0.0",
-            "p.v3.0.0 (catalog catalog): is in no channel, is outside the range \"1.1 || 1.5\", no update path leads to \
-         it from p.v1.0.0",
+            "p.v1.1.0 (catalog catalog): is only in channels fast, cannot be reached from p.v1.0.0",
+            "p.v3.0.0 (catalog catalog): is in no channel, is outside the range \"1.1 || 1.5\", cannot be reached \
+         from p.v1.0.0",
         ]
     );
     assert_eq!(
@@ -103,7 +118,7 @@ fn a_refused_bundle_is_told_about_first() {
         reasons(&error),
         [
             "p.v2.0.0 (catalog catalog): declares a dependency by property olm.gvk.required",
-            "p.v1.0.0 (catalog catalog): p.v2.0.0 comes before it",
+            "p.v1.0.0 (catalog catalog): p.v2.0.0 is newer or listed first",
             "p.v3.0.0 (catalog catalog): is deprecated, p.v2.0.0 is not",
         ]
     );
@@ -121,7 +136,7 @@ fn a_success_is_explained_too() {
         told,
         [
             "p.v3.0.0 (catalog low): catalog high has a higher priority",
-            "p.v1.0.0 (catalog high): p.v2.0.0 comes before it",
+            "p.v1.0.0 (catalog high): p.v2.0.0 is newer or listed first",
         ]
     );
 }
@@ -187,19 +202,16 @@ fn leaving_the_update_paths_is_only_advised_where_they_alone_are_in_the_way() {
     let [cluster, line] = advised(&installed().wants("3.0.0"));
     assert_eq!(
         cluster,
-        "Updates only follow the paths that the catalog provides, and none leads to bundle p.v3.0.0. Ask for a version \
-         or channel that one leads to. Set upgradeConstraintPolicy to SelfCertified to leave them at your own risk."
+        "Upgrades only follow the paths that the catalog provides, and none leads to bundle p.v3.0.0. Choose a version \
+         or channel that one leads to. Set upgradeConstraintPolicy to SelfCertified to ignore the paths at your own risk."
     );
-    assert!(line.ends_with("Give --policy SelfCertified to leave them at your own risk."), "{line}");
+    assert!(line.ends_with("Pass --policy SelfCertified to ignore the paths at your own risk."), "{line}");
     // Nothing is in range, or in the channel: leaving the paths would not help.
-    assert_eq!(advised(&installed().wants(">=9"))[0], "Ask for another version range.");
-    assert_eq!(advised(&installed().channels(["nightly"]))[0], "Ask for other channels.");
+    assert_eq!(advised(&installed().wants(">=9"))[0], "Choose another version range.");
+    assert_eq!(advised(&installed().channels(["nightly"]))[0], "Choose other channels.");
     assert_eq!(
         advised(&installed().wants("3.0.0").channels(["nightly"])),
-        [
-            "Ask for another version range or other channels.",
-            "Ask for another --version or another --channel."
-        ]
+        ["Choose another version range or other channels.", "Choose another --version or another --channel."]
     );
     let mut blocked = installed().wants("2.0.0");
     blocked.request.options.major_updates = MajorUpdates::Block;
@@ -215,8 +227,8 @@ fn leaving_the_update_paths_is_only_advised_where_they_alone_are_in_the_way() {
 #[test]
 fn a_package_that_no_readable_catalog_has_is_doubted_before_the_catalogs_that_cannot_be_read() {
     let [cluster, _] = advised(&Case::new("typo").package("p", []).catalog("broken", 0).unreadable());
-    assert!(cluster.starts_with("No catalog that can be read has the package: check its name."), "{cluster}");
-    assert!(cluster.ends_with("look at the conditions of ClusterCatalog broken."), "{cluster}");
+    assert!(cluster.starts_with("No readable catalog has the package: check its name."), "{cluster}");
+    assert!(cluster.ends_with("check the conditions of ClusterCatalog broken."), "{cluster}");
     let known = Case::new("known").package("p", ["1.0.0"]).catalog("broken", 0).unreadable();
     assert!(advised(&known)[0].starts_with("Waiting for catalog broken: "));
     let [cluster, line] = advised(&Case::new("nowhere").package("p", []));

@@ -6,10 +6,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// No usable kubeconfig and not in a pod.
-    #[error("no cluster to talk to: give --kubeconfig, set KUBECONFIG or run in a pod: {0}")]
+    #[error("no cluster: pass --kubeconfig, set KUBECONFIG, or run in a Pod: {0}")]
     Config(String),
     /// What names a proxy does not hold an address.
-    #[error("{0} is no address of a proxy, want http://<host>:<port>")]
+    #[error("{0} is not the address of a proxy, want http://<host>:<port>")]
     Proxy(&'static str),
     /// The configuration names certificates or keys that cannot be used.
     #[error("client for the cluster: {0}")]
@@ -42,7 +42,7 @@ pub enum ClientError {
     },
     /// The controller may not act as this account.
     #[error(
-        "the controller may not make tokens for service account {name:?} in namespace {namespace:?}: {message}"
+        "the controller may not create tokens for service account {name:?} in namespace {namespace:?}: {message}"
     )]
     TokenForbidden {
         /// Namespace of the ServiceAccount.

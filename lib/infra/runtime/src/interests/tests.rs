@@ -130,13 +130,13 @@ async fn a_thing_that_changes_all_the_time_wakes_thousands_every_two_seconds_at_
 async fn every_controller_hears_of_a_change() {
     let interests = Interests::<Change>::default();
     let (first, second) = (interests.join(), interests.join());
-    reconciled(&mut first.state(), "a", "a", &[Shared(1)]);
-    reconciled(&mut second.state(), "b", "b", &[Shared(1), Own]);
+    reconciled(&mut first.state.lock(), "a", "a", &[Shared(1)]);
+    reconciled(&mut second.state.lock(), "b", "b", &[Shared(1), Own]);
     assert!(interests.is_wanted(&Own) && !interests.is_wanted(&Shared(2)));
     interests.fire(&Shared(1));
     first.fired().await;
     second.fired().await;
     let later = Instant::now() + GATHER;
-    assert_eq!(woken(&mut first.state(), later), ["a"]);
-    assert_eq!(woken(&mut second.state(), later), ["b"]);
+    assert_eq!(woken(&mut first.state.lock(), later), ["a"]);
+    assert_eq!(woken(&mut second.state.lock(), later), ["b"]);
 }

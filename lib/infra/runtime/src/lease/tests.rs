@@ -182,3 +182,19 @@ async fn a_lease_that_cannot_be_renewed_is_lost_before_another_one_may_take_it()
     let held = since.unwrap().elapsed();
     assert!(held < Duration::from_secs(15), "{held:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_was_followed_runs_out_from_when_it_was_seen_first() {
+    let (elector, stored) = candidate();
+    let record = json!({"metadata": {"name": "lease", "resourceVersion": "0"}, "spec": held_by("you")});
+    stored.lock().lease = Some(record);
+    observe(&mut elector.followed.lock(), held_by("you"));
+    tokio::time::advance(Duration::from_secs(130)).await;
+    let campaign = Instant::now();
+    assert_eq!(elector.lead(CancellationToken::new(), |_| async {}).await, Ok(()));
+    assert!(
+        campaign.elapsed() < Duration::from_secs(10),
+        "{:?} of 137 s were waited again",
+        campaign.elapsed()
+    );
+}

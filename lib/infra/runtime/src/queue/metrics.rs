@@ -72,13 +72,13 @@ impl Collector for Unfinished {
         };
         gauge(
             "workqueue_unfinished_work_seconds",
-            "How long all work that is under way has taken so far",
+            "How long all running reconciliations have taken so far",
             // An empty sum is minus zero.
             |all| all.iter().fold(0.0, |sum, seconds| sum + seconds),
         )?;
         gauge(
             "workqueue_longest_running_processor_seconds",
-            "How long the work has taken so far that is under way for longest",
+            "How long the longest running reconciliation has taken so far",
             |all| all.iter().copied().fold(0.0, f64::max),
         )
     }
@@ -100,15 +100,15 @@ impl QueueFamilies {
         registry.register("workqueue_depth", "Objects in the queue", families.depth.clone());
         registry.register(
             "workqueue_queue_duration_seconds",
-            "How long an object stays in the queue before it is worked on",
+            "How long an object waits in the queue",
             families.waited.clone(),
         );
         registry.register(
             "workqueue_work_duration_seconds",
-            "How long an object is worked on",
+            "How long a reconciliation of an object takes",
             families.worked.clone(),
         );
-        registry.register("workqueue_retries", "Objects that are tried again", families.retries.clone());
+        registry.register("workqueue_retries", "Objects that are retried", families.retries.clone());
         registry.register_collector(Box::new(families.unfinished.clone()));
         families
     }

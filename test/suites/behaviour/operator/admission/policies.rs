@@ -25,9 +25,9 @@ use serde_json::{Value, json};
 
 use crate::small::{annotate, prepare};
 
-const OPEN: &str = "whoever may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
+const OPEN: &str = "everyone who may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
 const PASSED_OFF: &str =
-    "whoever may write ClusterObjectSets can pass them off as revisions of any ClusterExtension";
+    "everyone who may write ClusterObjectSets can pass them off as revisions of any ClusterExtension";
 /// The policies, and what is at stake without each.
 const POLICIES: [(&str, &str); 8] = [
     ("clusterextension-account.olm.operatorframework.io", OPEN),
@@ -86,7 +86,7 @@ where
     let what = if weaken {
         let audit = json!({"spec": {"validationActions": ["Audit"]}});
         api.patch(name, &PatchParams::default(), &Patch::Merge(&audit)).await?;
-        "is not as the manifests have it"
+        "differs from the manifests"
     } else {
         api.delete(name, &DeleteParams::default()).await?;
         "is absent"

@@ -19,7 +19,7 @@ async fn a_claim_gives_no_account() -> Result<()> {
         let content = spec(&[("one", inline(&[map(&scenario, suffix)]))]);
         let set = create_like(&scenario, suffix, metadata, content).await?;
         let text = format!(
-            "False/Blocked/revision {set:?} is missing required annotations: only the controller of ClusterExtension {:?} may write them",
+            "False/Blocked/revision {set:?} is missing required annotations: only the controller may write them for ClusterExtension {:?}",
             scenario.name
         );
         begins(&scenario, &set, Progressing, &text).await?;

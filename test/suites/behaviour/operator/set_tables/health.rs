@@ -152,7 +152,7 @@ async fn an_invalid_selector_and_missing_accounts_are_told() -> Result<()> {
             "none",
             json!({}),
             format!(
-                "False/Blocked/revision \"{{}}\" is missing required annotations: set {name} and {namespace} to the service account that it shall use, or configure a default service account for the cluster"
+                "False/Blocked/revision \"{{}}\" is missing required annotations: set {name} and {namespace} to the service account to use, or configure a default service account for the cluster"
             ),
         ),
         (
@@ -206,7 +206,7 @@ async fn all_objects_of_a_phase_are_tried_and_drift_is_repaired() -> Result<()> 
         wait::check(maps(&scenario).get_opt("kept").await?.is_some(), || "it is away".into())
     })
     .await?;
-    let text = format!("Brought back to what the revision says: ConfigMap.v1 {}/kept", scenario.name);
+    let text = format!("Restored after an outside change: ConfigMap.v1 {}/kept", scenario.name);
     event(&scenario, "ClusterObjectSet", &set, "DriftRepaired", &text).await?;
     // What a user adds stays, what he changes is put back.
     let edit = json!({"metadata": {"annotations": {"mine": "1"}}, "data": {"a": "changed", "user": "x"}});

@@ -44,7 +44,7 @@ async fn after_a_restart_only_what_was_changed_counts_as_drift() -> Result<()> {
     world.operator.process().kill()?;
     maps(&scenario).delete("kept", &DeleteParams::default()).await?;
     world.operator.process().restart()?;
-    let text = format!("Brought back to what the revision says: ConfigMap.v1 {}/kept", scenario.name);
+    let text = format!("Restored after an outside change: ConfigMap.v1 {}/kept", scenario.name);
     event(&scenario, "ClusterObjectSet", &set, "DriftRepaired", &text).await?;
     let told = events(&scenario, "ClusterObjectSet", &set).await?;
     ensure!(!told.iter().any(|(_, note)| note.contains("Deployment")), "{told:?}");

@@ -104,7 +104,7 @@ async fn secrets_are_watched_as_the_service_account() -> Result<()> {
     let checked =
         create(&scenario, "checked", spec(&[("one", inline(&[secret(&scenario, "checked")]))])).await?;
     let text = format!(
-        "{DONE}\nChanges of Secret.v1 objects are not seen, because the watch of the kind fails (secrets \"checked\" is forbidden: User \"system:serviceaccount:{}:",
+        "{DONE}\nChanges of Secret.v1 objects are not noticed at once, because watching the kind fails (secrets \"checked\" is forbidden: User \"system:serviceaccount:{}:",
         scenario.name
     );
     begins(&scenario, &checked, Ready, &text).await?;

@@ -41,7 +41,7 @@ async fn an_error_makes_what_was_available_unknown() -> Result<()> {
     let told = condition(&scenario, &set, Progressing).await?;
     let text = told.strip_prefix("True/Retrying/").context("another reason")?;
     shows(&scenario, &set, Available, &format!("Unknown/Reconciling/{text}")).await?;
-    let advice = "Allow it to the ServiceAccount (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
+    let advice = "Give the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
     shows(&scenario, &set, Ready, &format!("False/Retrying/{text}\n{advice}")).await?;
     shows(&scenario, &set, Stalled, &format!("True/Blocked/{text}\n{advice}")).await?;
     shows(&scenario, &set, Succeeded, "True/Succeeded/Revision succeeded rolling out.").await?;
@@ -62,7 +62,7 @@ async fn an_object_that_is_being_deleted_is_waited_for() -> Result<()> {
     shows(&scenario, &set, Available, &format!("False/RollingOut/{rolling}")).await?;
     shows(&scenario, &set, Progressing, &format!("True/RollingOut/{rolling}")).await?;
     let waits = format!(
-        "False/RollingOut/{rolling}\nObject ConfigMap.v1 {}/held: is being deleted, and made anew once it has gone",
+        "False/RollingOut/{rolling}\nObject ConfigMap.v1 {}/held: is being deleted, and will be created again afterwards",
         scenario.name
     );
     shows(&scenario, &set, Ready, &waits).await?;
@@ -154,7 +154,7 @@ async fn a_deadline_that_passes_replaces_what_was_told() -> Result<()> {
     let done = in_time(&scenario).await?;
     content_that_the_api_let_change_blocks(&scenario).await?;
     objects_that_may_not_be_watched_are_looked_at(&scenario).await?;
-    let advice = "\nAllow it to the ServiceAccount (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
+    let advice = "\nGive the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
     for (set, last, advice) in [(&unhealthy, "Revision 7.0.0 is rolling out.", ""), (&errors, error, advice)]
     {
         let reason = "ProgressDeadlineExceeded";
@@ -209,7 +209,7 @@ async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) 
     let done = "True/Succeeded/Revision 7.0.0 has rolled out.";
     shows(scenario, &set, Progressing, done).await?;
     let told = format!(
-        "{done}\nChanges of Deployment.apps/v1 objects are not seen, because the watch of the kind fails (deployments.apps is forbidden: "
+        "{done}\nChanges of Deployment.apps/v1 objects are not noticed at once, because watching the kind fails (deployments.apps is forbidden: "
     );
     begins(scenario, &set, Ready, &told).await?;
     shows(scenario, &set, Progressing, done).await?;

@@ -8,53 +8,83 @@ use serde_json::{Value, json};
 
 use super::{Case, as_file, documents, is_error_about, sort_key};
 
-/// The decision by which we render what the reference refuses.
-pub(super) fn accepted_here(files: &BundleFiles, ours: &[Value]) -> Option<&'static str> {
-    let hyphenated = webhooks(files).into_iter().any(|webhook| text(&webhook, "generateName").ends_with('-'));
+/// The decision by which we render what upstream refuses.
+pub(super) fn accepted_here(files: &BundleFiles, case: &Case, ours: &[Value]) -> Option<&'static str> {
+    if has_line_separators(files) {
+        return Some("line separators");
+    }
+    if case.options.config == Some(json!({"deploymentConfig": null})) {
+        return Some("null configuration");
+    }
+    let hyphenated = is_hyphenated(files);
     let stripped = ours
         .iter()
         .filter(|object| text(object, "kind").ends_with("WebhookConfiguration"))
         .all(|object| !sort_key(object).2.ends_with('-'));
-    (hyphenated && stripped).then_some("Q9: hyphens at the end of webhook names")
+    (hyphenated && stripped).then_some("webhook names")
 }
 
-/// The decision by which we refuse what the reference renders.
+fn is_hyphenated(files: &BundleFiles) -> bool {
+    webhooks(files).into_iter().any(|webhook| text(&webhook, "generateName").ends_with('-'))
+}
+
+/// Whether a file has characters that are ends of lines for go-yaml and nothing special in YAML 1.2.
+fn has_line_separators(files: &BundleFiles) -> bool {
+    let texts = files.iter().filter_map(|(_, content)| std::str::from_utf8(content).ok());
+    texts.into_iter().any(|text| text.contains(['\u{2028}', '\u{2029}']))
+}
+
+/// The decision by which upstream and we refuse a bundle for different reasons: without it, the one would render the
+/// bundle, or find what the other finds.
+pub(super) fn other_refusal(
+    files: &BundleFiles,
+    case: &Case,
+    theirs: &str,
+    ours: &RenderError,
+) -> Option<&'static str> {
+    if is_hyphenated(files) && theirs.contains("has invalid name") && theirs.contains("-': ") {
+        return Some("webhook names");
+    }
+    if has_line_separators(files) && theirs.contains("error converting YAML to JSON") {
+        return Some("line separators");
+    }
+    refused_here(files, case, ours)
+}
+
+/// The decision by which we refuse what upstream renders.
 pub(super) fn refused_here(files: &BundleFiles, case: &Case, error: &RenderError) -> Option<&'static str> {
     let of_kind = |kind| documents(files).iter().filter(|document| text(document, "kind") == kind).count();
     if of_kind("ClusterServiceVersion") > 1 {
         let right = matches!(error, RenderError::Bundle(ReadError::SeveralClusterServiceVersions { .. }));
-        return right.then_some("Q1: several ClusterServiceVersions");
+        return right.then_some("several CSVs");
     }
     let (generated, shipped) = parts(files, case)?;
     let twins = !different_twins(generated.iter().chain(&shipped)).is_empty();
-    (twins && is_error_about(error, "different objects")).then_some("Q10: different objects of one identity")
+    (twins && is_error_about(error, "different objects")).then_some("twins")
 }
 
-/// What the reference renders, made from our objects by taking back every decision that the bundle meets, and
+/// What upstream renders, made from our objects by taking back every decision that the bundle meets, and
 /// the decisions' name.
-pub(super) fn taken_back(
-    files: &BundleFiles,
-    case: &Case,
-    ours: &[Value],
-) -> Option<(Vec<Value>, &'static str)> {
+pub(super) fn taken_back(files: &BundleFiles, case: &Case, ours: &[Value]) -> Option<(Vec<Value>, String)> {
     let mut objects = ours.to_vec();
     let mut names = Vec::new();
     if let Some(lost) = merged_twins(files, case, ours) {
         objects.extend(lost);
-        names.push("Q10: twins merged, shipped ServiceAccounts and Services preferred");
+        names.push("twins");
     }
     for (name, take_back) in [
-        ("Q16: port 443 where containerPort is absent", ports as fn(&BundleFiles, &mut [Value]) -> bool),
-        ("Q17: unique port names", port_names),
-        ("Q19: no common name of more than 64 characters", common_names),
-        ("Q5: VerticalPodAutoscalers are namespaced", autoscalers),
+        ("webhook port", ports as fn(&BundleFiles, &mut [Value]) -> bool),
+        ("port names", port_names),
+        ("common name", common_names),
+        ("autoscalers", autoscalers),
+        ("line separators", separators),
     ] {
         if take_back(files, &mut objects) {
             names.push(name);
         }
     }
     // A case that several decisions change is counted under all of their names together.
-    (!names.is_empty()).then(|| (objects, names.join(", ").leak() as &'static str))
+    (!names.is_empty()).then(|| (objects, names.join(" + ")))
 }
 
 fn text<'a>(object: &'a Value, field: &str) -> &'a str {
@@ -82,7 +112,7 @@ fn parts(files: &BundleFiles, case: &Case) -> Option<(Vec<Value>, Vec<Value>)> {
         let path = format!("manifests/{index:05}.json");
         match text(document, "kind") {
             "ClusterServiceVersion" | "CustomResourceDefinition" => bare.insert(&path, as_file(document)),
-            _ => shipped.push(placed(document.clone(), &case.install_namespace)),
+            _ => shipped.push(placed(document.clone(), &case.options.install_namespace)),
         }
     }
     Some((case.render(&bare, MEMORY_BYTES_MAX).ok()?.objects, shipped))
@@ -168,9 +198,14 @@ fn roles_of(entry: &Value, field: &str, ours: &[Value]) -> Vec<Value> {
             _ => return None,
         };
         let name = sort_key(object).2;
-        (has_rules(object, entry, more) && bound(&name)).then_some(name)
+        (has_rules(object, entry, more) && bound(&name)).then(|| (text(object, "kind").to_owned(), name))
     });
-    ours.iter().filter(|object| name.as_ref() == Some(&sort_key(object).2)).cloned().collect()
+    let Some((role, name)) = name else { return Vec::new() };
+    let is_of_role = |object: &&Value| {
+        text(object, "kind").strip_suffix("Binding").unwrap_or(text(object, "kind")) == role
+            && sort_key(object).2 == name
+    };
+    ours.iter().filter(is_of_role).cloned().collect()
 }
 
 /// Whether a role has the rules of an entry and `more` others.
@@ -256,6 +291,35 @@ fn common_names(_: &BundleFiles, objects: &mut [Value]) -> bool {
         {
             object["spec"]["commonName"] = json!(host);
             changed = true;
+        }
+    }
+    changed
+}
+
+/// Blanks around line separators go, and no line end behind them is folded.
+fn separators(files: &BundleFiles, objects: &mut [Value]) -> bool {
+    if !has_line_separators(files) {
+        return false;
+    }
+    let mut changed = false;
+    for object in objects.iter_mut().filter(|object| text(object, "kind") == "ConfigMap") {
+        for value in object["data"].as_object_mut().into_iter().flatten().map(|(_, value)| value) {
+            let old = value.as_str().unwrap_or_default();
+            let mut new = String::new();
+            for segment in old.split_inclusive(['\u{2028}', '\u{2029}']) {
+                let begins = if new.is_empty() { segment } else { segment.trim_start_matches(' ') };
+                let end =
+                    begins.char_indices().next_back().filter(|(_, c)| matches!(c, '\u{2028}' | '\u{2029}'));
+                match end {
+                    Some((at, separator)) => {
+                        new.extend(begins[..at].trim_end_matches(' ').chars().chain([separator]));
+                    }
+                    None if begins.starts_with('\n') => new.extend(["\n", begins]),
+                    None => new.push_str(begins),
+                }
+            }
+            changed |= old != new;
+            *value = json!(new);
         }
     }
     changed

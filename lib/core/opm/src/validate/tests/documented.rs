@@ -24,7 +24,10 @@ fn property(kind: &str, value: &Value) -> Value {
 #[test]
 fn rules_that_are_only_documented_give_warnings() {
     let cases = [
-        (json!({"schema": "x.io/a", "package": ""}), vec!["package is empty: leave it out or name one"]),
+        (
+            json!({"schema": "x.io/a", "package": ""}),
+            vec!["package is empty: remove the field or name a package"],
+        ),
         (json!({"schema": "x.io/a", "properties": {}}), vec!["properties is not a list"]),
         (
             json!({"schema": "x.io/a", "properties": [7]}),
@@ -34,9 +37,12 @@ fn rules_that_are_only_documented_give_warnings() {
         (property("t", &json!(null)), vec!["properties[0].value is missing or null"]),
         (
             property("olm.mine", &json!(1)),
-            vec!["properties[0].type \"olm.mine\" has OLM's own prefix: use one of yours"],
+            vec!["properties[0].type \"olm.mine\" has OLM's own prefix: use a prefix of your own"],
         ),
-        (json!({"schema": "olm.mine"}), vec!["schema \"olm.mine\" has OLM's own prefix: use one of yours"]),
+        (
+            json!({"schema": "olm.mine"}),
+            vec!["schema \"olm.mine\" has OLM's own prefix: use a prefix of your own"],
+        ),
         (
             json!({"schema": "olm.package", "name": "p", "icon": {}}),
             vec!["icon.base64data is missing", "icon.mediatype is missing"],
@@ -47,8 +53,8 @@ fn rules_that_are_only_documented_give_warnings() {
                 {}, {"name": "b", "replaces": "", "skipRange": ""}, {"name": "c", "skipRange": "1.0.0 || || 2.0.0"}]}),
             vec![
                 "entries[0].name is missing or empty",
-                "entries[1].replaces is empty: leave it out",
-                "entries[1].skipRange is empty: leave it out",
+                "entries[1].replaces is empty: remove the field",
+                "entries[1].skipRange is empty: remove the field",
                 "entries[2].skipRange \"1.0.0 || || 2.0.0\" has nothing between two \"||\": that part never matches",
             ],
         ),
@@ -58,7 +64,7 @@ fn rules_that_are_only_documented_give_warnings() {
                 {"name": "", "image": "i"}]})),
             vec![
                 "relatedImages[0].image is missing or empty",
-                "relatedImages[1].name is empty: leave it out (and 1 more)",
+                "relatedImages[1].name is empty: remove the field or set a name (and 1 more)",
             ],
         ),
         (
