@@ -174,7 +174,20 @@ impl Exit {
 /// Reports a failure on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
     // Nothing can be reported if standard error is gone.
-    let _ = writeln!(std::io::stderr(), "error: {}", below(&format!("{error:#}"), 2));
+    let _ = writeln!(std::io::stderr(), "error: {}", below(&causes(error), 2));
+}
+
+/// An error and its causes as one text. Many errors quote their cause: it is not repeated.
+pub(crate) fn causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Reports on standard error what does not stop the command.
@@ -193,7 +206,15 @@ pub(crate) fn below(text: &str, indent: usize) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Format, ManifestFormat, answer, below, columns, manifests};
+    use anyhow::anyhow;
+
+    use super::{Format, ManifestFormat, answer, below, causes, columns, manifests};
+
+    #[test]
+    fn a_cause_that_an_error_quotes_is_not_repeated() {
+        let error = anyhow!("no host").context("reading a: no host").context("--catalog a");
+        assert_eq!(causes(&error), "--catalog a: reading a: no host");
+    }
 
     #[test]
     fn a_foreign_line_break_begins_no_line_of_the_commands() {

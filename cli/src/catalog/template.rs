@@ -17,6 +17,7 @@ use crate::{
         read::image_syntax,
         rendering::{Allowed, Migrations, Renderer},
     },
+    output::causes,
     progress::Bar,
     sources::{Registries, Source, limited, read_limited},
 };
@@ -124,7 +125,7 @@ impl Render {
         drop(renderer);
         let bundle = |image: &str| match bundles.get(image) {
             Some(Ok(bundle)) => Ok(bundle.clone()),
-            Some(Err(error)) => Err(format!("{error:#}").into()),
+            Some(Err(error)) => Err(causes(error).into()),
             None => Err("it is not among the images of the template".into()),
         };
         let blobs = template.render(&bundle, &check)?;

@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     cluster::list,
+    output::causes,
     resolve::catalogs::{Catalog, Named, open},
     sources::Registries,
 };
@@ -45,7 +46,7 @@ impl ClusterCatalogs {
         }
         let named = [Named { source: image.clone(), priority: 0 }];
         let failed = |cause: String| CatalogError::Read { catalog: name.to_owned(), cause };
-        let read = open(&named, &self.registries, None).await.map_err(|e| failed(format!("{e:#}")))?;
+        let read = open(&named, &self.registries, None).await.map_err(|e| failed(causes(&e)))?;
         let catalog = read.into_iter().next().ok_or_else(|| failed("there is nothing in it".to_owned()))?;
         let catalog = Arc::new(catalog);
         opened.insert(name.to_owned(), catalog.clone());
@@ -60,7 +61,7 @@ impl CatalogReader for ClusterCatalogs {
         package: &'a str,
     ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
         Box::pin(async move {
-            let failed = |e| CatalogError::Decode { package: package.to_owned(), cause: format!("{e:#}") };
+            let failed = |e| CatalogError::Decode { package: package.to_owned(), cause: causes(&e) };
             self.catalog(catalog).await?.package(package).map(Arc::new).map_err(failed)
         })
     }

@@ -50,5 +50,7 @@ fn a_composite_catalog_is_made_of_images_by_digest_and_published_again() {
     assert_eq!(validate(&image), "valid: 2 packages, 2 channels, 2 bundles\n");
     let missing = format!("{address}/missing:v1");
     let (out, error) = fails(root, 1, &[&["catalog", "validate", &missing], &insecure[..]].concat());
-    assert!(out.is_empty() && error.contains(&format!("{address}/missing: not found")), "{out}{error}");
+    let text = format!("error: error creating image source: reading manifest v1 in {address}/missing: ");
+    assert!(out.is_empty() && error.starts_with(&text), "{out}{error}");
+    assert_eq!(error.matches("manifest unknown").count(), 1, "{error}");
 }
