@@ -153,6 +153,7 @@ impl Extensions {
         self.cx.installed.forget(name);
         self.cx.platform.forget(name);
         self.cx.bundles.release(name);
+        self.tidy().remove(uid);
         self.objects.forget(uid);
         self.cx.written_sets.forget(uid);
     }
@@ -209,12 +210,6 @@ impl Extensions {
         let uid = extension.uid().unwrap_or_default();
         self.forget(&extension.name_any(), &uid);
         if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
-            let writer = RevisionWriter { cx: &self.cx, extension, account_uid: None };
-            let is_tidy = self.tidy().contains(&uid);
-            if !is_tidy && let Err(error) = writer.tidy_secrets().await {
-                return Next::Retry(error);
-            }
-            self.tidy().insert(uid.clone());
             match (ExtensionPolicy { cx: &self.cx, extension }).release().await {
                 Ok(true) => {}
                 Ok(false) => return Next::After(requeue::AT_REST_RETRY),
@@ -223,14 +218,14 @@ impl Extensions {
                     return self.hold(extension, &text).await;
                 }
             }
-        }
-        match self.objects.remove_finalizers(extension, &FINALIZERS).await {
-            Ok(_) => {
-                self.tidy().remove(&uid);
-                Next::Await
+            // Without the extension nothing would remove them any more, whoever left them.
+            let writer = RevisionWriter { cx: &self.cx, extension, account_uid: None };
+            if let Err(error) = writer.tidy_secrets().await {
+                return Next::Retry(error);
             }
-            Err(error) => Next::Retry(error),
         }
+        let removed = self.objects.remove_finalizers(extension, &FINALIZERS).await;
+        removed.map_or_else(Next::Retry, |_| Next::Await)
     }
 
     /// Reports why a deletion is held.
