@@ -13,7 +13,7 @@ fn started() -> (Registry, Client, String) {
     (registry, Client::builder().no_proxy().build().unwrap(), url)
 }
 
-async fn location(registry: &Registry, answer: reqwest::Response) -> String {
+fn location(registry: &Registry, answer: &reqwest::Response) -> String {
     assert_eq!(answer.status(), StatusCode::ACCEPTED);
     format!("{}{}", registry.url(), answer.headers()[header::LOCATION].to_str().unwrap())
 }
@@ -21,15 +21,15 @@ async fn location(registry: &Registry, answer: reqwest::Response) -> String {
 #[tokio::test]
 async fn blobs_are_pushed_whole_or_in_chunks_and_checked() {
     let (registry, http, url) = started();
-    let upload = location(&registry, http.post(format!("{url}/blobs/uploads/")).send().await.unwrap()).await;
-    let upload = location(&registry, http.patch(upload).body("hel").send().await.unwrap()).await;
+    let upload = location(&registry, &http.post(format!("{url}/blobs/uploads/")).send().await.unwrap());
+    let upload = location(&registry, &http.patch(upload).body("hel").send().await.unwrap());
     let wrong = http.put(format!("{upload}?digest=sha256:00")).send().await.unwrap();
     assert_eq!(wrong.status(), StatusCode::BAD_REQUEST);
     let blob = format!("{url}/blobs/{HELLO}");
     assert_eq!(http.head(&blob).send().await.unwrap().status(), StatusCode::NOT_FOUND);
 
-    let upload = location(&registry, http.post(format!("{url}/blobs/uploads/")).send().await.unwrap()).await;
-    let upload = location(&registry, http.patch(upload).body("hel").send().await.unwrap()).await;
+    let upload = location(&registry, &http.post(format!("{url}/blobs/uploads/")).send().await.unwrap());
+    let upload = location(&registry, &http.patch(upload).body("hel").send().await.unwrap());
     let stored =
         http.put(format!("{upload}?digest={}", HELLO.replace(':', "%3A"))).body("lo").send().await.unwrap();
     assert_eq!(stored.status(), StatusCode::CREATED);

@@ -45,7 +45,9 @@ pub fn build(arguments: &[&str], progress: &Progress) -> Result<()> {
     })?;
     progress.done(PART);
     if !child.wait()?.success() {
-        kept.iter().for_each(|line| progress.line(line));
+        for line in &kept {
+            progress.line(line);
+        }
         bail!("cargo build failed");
     }
     Ok(())

@@ -156,7 +156,9 @@ mod tests {
 
     fn install(folder: &Path, tools: &[Tool]) {
         fs::create_dir_all(folder).unwrap();
-        tools.iter().for_each(|tool| fs::write(folder.join(tool.file_name()), "").unwrap());
+        for tool in tools {
+            fs::write(folder.join(tool.file_name()), "").unwrap();
+        }
     }
 
     #[test]
