@@ -50,5 +50,8 @@ fn a_composite_catalog_is_made_of_images_by_digest_and_published_again() {
     assert_eq!(validate(&image), "valid: 2 packages, 2 channels, 2 bundles\n");
     let missing = format!("{address}/missing:v1");
     let (out, error) = fails(root, 1, &[&["catalog", "validate", &missing], &insecure[..]].concat());
-    assert!(out.is_empty() && error.contains(&format!("{address}/missing: not found")), "{out}{error}");
+    assert!(
+        out.is_empty() && error.contains(&format!("{address}/missing: manifest unknown")),
+        "{out}{error}"
+    );
 }
