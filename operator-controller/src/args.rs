@@ -3,7 +3,7 @@
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use catalogd::{CatalogFlags, Trust};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use olm_runtime::{FeatureGates, ProcessFlags, ProcessSettings, Terms};
 use operator_controller::{
     Config, Gates, MAX_CONCURRENT_RECONCILES, ProviderSetting, RemoteCatalogd, WebhookCertificates, account,
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Provider of webhook certificates; auto uses cert-manager or OpenShift's service CA if the cluster has them,
     /// otherwise the built-in provider.
     #[arg(long, value_enum, default_value = "auto")]
-    webhook_certificate_provider: Provider,
+    webhook_certificate_provider: ProviderSetting,
     /// Lifetime of certificates of the built-in provider; they are renewed when a third is left.
     #[arg(long, default_value = "17520h", value_parser = lifetime)]
     webhook_certificate_lifetime: Duration,
@@ -60,26 +60,6 @@ pub(crate) struct Args {
     /// Time between two attempts to acquire or renew the Lease; shorter than the deadline.
     #[arg(long, default_value = "26s", value_parser = duration)]
     leader_elect_retry_period: Duration,
-}
-
-/// The values of --webhook-certificate-provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Provider {
-    Auto,
-    CertManager,
-    OpenshiftServiceCa,
-    BuiltIn,
-}
-
-impl From<Provider> for ProviderSetting {
-    fn from(provider: Provider) -> Self {
-        match provider {
-            Provider::Auto => Self::Auto,
-            Provider::CertManager => Self::CertManager,
-            Provider::OpenshiftServiceCa => Self::OpenshiftServiceCa,
-            Provider::BuiltIn => Self::BuiltIn,
-        }
-    }
 }
 
 /// A duration that leaves time for a rotation, and that calendars can hold.
@@ -132,7 +112,7 @@ impl Args {
         let mut catalogd = self.catalogs.config()?;
         let mut gates = Gates::default();
         gates.apply(&FeatureGates::parse(&self.process.feature_gates)?, &mut catalogd)?;
-        let provider = self.webhook_certificate_provider.into();
+        let provider = self.webhook_certificate_provider;
         gates.check_provider(provider)?;
         let config = Config {
             cache_path: self.cache_path,
@@ -176,7 +156,7 @@ mod tests {
         assert!(!off.process.leader_elect);
         let wrong = Args::try_parse_from(["operator-controller", "--gc-interval=soon"]).unwrap();
         assert!(wrong.catalogs.config().is_err());
-        assert_eq!(args.webhook_certificate_provider, Provider::Auto);
+        assert_eq!(args.webhook_certificate_provider, ProviderSetting::Auto);
         let terms = args.terms().unwrap();
         assert_eq!(format!("{terms:?}"), format!("{:?}", olm_runtime::DEFAULT_TERMS));
         let late = ["operator-controller", "--leader-elect-renew-deadline=3m"];

@@ -47,7 +47,6 @@ fn limits() -> Limits {
     }
 }
 
-/// Fetches bundles.
 #[derive(Clone)]
 pub(crate) struct Bundles {
     source: Source,
@@ -99,7 +98,6 @@ pub(crate) struct Loaded {
 
 /// What a request for a bundle comes to.
 pub(crate) enum Requested {
-    /// It is in memory.
     Loaded(Loaded),
     /// It is being pulled; the extension is reconciled again when it is there, or cannot be had.
     Pulling,
@@ -126,7 +124,6 @@ pub(crate) enum NextPull {
     Now,
     /// Not before this time.
     After {
-        /// How long until then.
         wait: Duration,
         /// Whether the failure has not been reported before.
         is_new: bool,
@@ -145,7 +142,6 @@ enum Need {
 /// Why there is no bundle.
 #[derive(Debug, Error)]
 pub(crate) enum BundleError {
-    /// The image cannot be pulled.
     #[error(transparent)]
     Pull(#[from] PullError),
     /// It has to wait.
@@ -154,7 +150,6 @@ pub(crate) enum BundleError {
     /// What was kept of it cannot be read.
     #[error("the cached bundle is damaged and is pulled again")]
     Damaged,
-    /// The pull panicked.
     #[error("internal: {0}")]
     Panicked(#[from] Panicked),
 }

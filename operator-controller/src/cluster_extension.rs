@@ -16,6 +16,6 @@ pub(crate) use observe::{
     identity::FROM_DEFAULT,
     revisions::{BundleRecord, Revisions},
 };
-pub(crate) use proposal::{Proposal, propose};
+pub(crate) use proposal::propose;
 pub(crate) use reconcile::Extensions;
-pub(crate) use report::{Report, StepError};
+pub(crate) use report::Report;

@@ -40,28 +40,35 @@ pub struct Config {
     pub max_concurrent_reconciles: u16,
 }
 
-/// Feature gates. The alpha ones of the original are on here.
+/// The gates that can be on and off, in the order of [`Gates`]; those that are alpha upstream come first.
+const GATES: [&str; 6] = [
+    "SingleOwnNamespaceInstallSupport",
+    "DeploymentConfig",
+    "BundleReleaseSupport",
+    "PreflightPermissions",
+    "WebhookProviderCertManager",
+    "WebhookProviderOpenshiftServiceCA",
+];
+/// How many of them are alpha.
+const ALPHA: usize = 4;
+/// The gates that have one value, and why.
+const FIXED: [(&str, bool, &str); 3] = [
+    ("BoxcutterRuntime", true, "revisions are the only runtime: remove the gate or set it to true"),
+    (
+        "SyntheticPermissions",
+        false,
+        "synthetic users are not supported: set spec.serviceAccount.name in the extension",
+    ),
+    ("HelmChartSupport", false, "Helm charts are not supported as bundles"),
+];
+
+/// Feature gates. Upstream's alpha ones are on here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "a gate is on or off, and each has a name")]
-pub struct Gates {
-    single_own_namespace: bool,
-    deployment_config: bool,
-    bundle_release: bool,
-    preflight_permissions: bool,
-    cert_manager: bool,
-    service_ca: bool,
-}
+pub struct Gates([bool; GATES.len()]);
 
 impl Default for Gates {
     fn default() -> Self {
-        Self {
-            single_own_namespace: true,
-            deployment_config: true,
-            bundle_release: true,
-            preflight_permissions: true,
-            cert_manager: true,
-            service_ca: true,
-        }
+        Self([true; GATES.len()])
     }
 }
 
@@ -84,60 +91,25 @@ impl Gates {
     pub fn apply(&mut self, gates: &FeatureGates, catalogd: &mut catalogd::Config) -> Result<(), GateError> {
         if let Some(on) = gates.alpha() {
             (catalogd.metas, catalogd.graphql) = (on, on);
-            self.single_own_namespace = on;
-            self.deployment_config = on;
-            self.bundle_release = on;
-            self.preflight_permissions = on;
+            self.0[..ALPHA].fill(on);
         }
         for (name, on) in gates.named() {
-            match name {
-                "SingleOwnNamespaceInstallSupport" => self.single_own_namespace = on,
-                "DeploymentConfig" => self.deployment_config = on,
-                "BundleReleaseSupport" => self.bundle_release = on,
-                "PreflightPermissions" => self.preflight_permissions = on,
-                "WebhookProviderCertManager" => self.cert_manager = on,
-                "WebhookProviderOpenshiftServiceCA" => self.service_ca = on,
-                "APIV1MetasHandler" => catalogd.metas = on,
-                "GraphQLCatalogQueries" => catalogd.graphql = on,
-                fixed => Self::check_fixed(fixed, on)?,
+            let own = GATES.iter().zip(&mut self.0).find(|(gate, _)| **gate == name);
+            match (name, own, FIXED.iter().find(|(gate, ..)| *gate == name)) {
+                ("APIV1MetasHandler", ..) => catalogd.metas = on,
+                ("GraphQLCatalogQueries", ..) => catalogd.graphql = on,
+                (_, Some((_, gate)), _) => *gate = on,
+                (_, _, Some((_, value, _))) if on == *value => {}
+                (_, _, Some((gate, _, why))) => return Err(GateError::Fixed(gate, why)),
+                (_, _, None) => return Err(GateError::Unknown(name.to_owned())),
             }
         }
         Ok(())
     }
 
-    /// What is always on, and what is never.
-    fn check_fixed(name: &str, on: bool) -> Result<(), GateError> {
-        match name {
-            "BoxcutterRuntime" if on => Ok(()),
-            "SyntheticPermissions" | "HelmChartSupport" if !on => Ok(()),
-            "BoxcutterRuntime" => Err(GateError::Fixed(
-                "BoxcutterRuntime",
-                "revisions are the only runtime: remove the gate or set it to true",
-            )),
-            "SyntheticPermissions" => Err(GateError::Fixed(
-                "SyntheticPermissions",
-                "synthetic users are not supported: set spec.serviceAccount.name in the extension",
-            )),
-            "HelmChartSupport" => {
-                Err(GateError::Fixed("HelmChartSupport", "Helm charts are not supported as bundles"))
-            }
-            other => Err(GateError::Unknown(other.to_owned())),
-        }
-    }
-
-    /// How every gate of operator-controller stands, those that cannot be changed included.
-    pub fn states(self) -> [(&'static str, bool); 9] {
-        [
-            ("SingleOwnNamespaceInstallSupport", self.single_own_namespace),
-            ("DeploymentConfig", self.deployment_config),
-            ("BundleReleaseSupport", self.bundle_release),
-            ("PreflightPermissions", self.preflight_permissions),
-            ("WebhookProviderCertManager", self.cert_manager),
-            ("WebhookProviderOpenshiftServiceCA", self.service_ca),
-            ("BoxcutterRuntime", true),
-            ("SyntheticPermissions", false),
-            ("HelmChartSupport", false),
-        ]
+    /// The state of every gate of operator-controller, those that cannot be changed included.
+    pub fn states(self) -> impl Iterator<Item = (&'static str, bool)> {
+        GATES.into_iter().zip(self.0).chain(FIXED.map(|(gate, value, _)| (gate, value)))
     }
 
     /// Refuses a provider that its gate turns off.
@@ -147,30 +119,26 @@ impl Gates {
     pub fn check_provider(self, provider: ProviderSetting) -> Result<(), GateError> {
         const CONTRADICTION: &str =
             "--webhook-certificate-provider selects this provider: turn the gate on or select another";
-        match provider {
-            ProviderSetting::CertManager if !self.cert_manager => {
-                Err(GateError::Fixed("WebhookProviderCertManager", CONTRADICTION))
-            }
-            ProviderSetting::OpenshiftServiceCa if !self.service_ca => {
-                Err(GateError::Fixed("WebhookProviderOpenshiftServiceCA", CONTRADICTION))
-            }
-            _ => Ok(()),
-        }
+        let [.., cert_manager, service_ca] = self.0;
+        let gate = match provider {
+            ProviderSetting::CertManager if !cert_manager => "WebhookProviderCertManager",
+            ProviderSetting::OpenshiftServiceCa if !service_ca => "WebhookProviderOpenshiftServiceCA",
+            _ => return Ok(()),
+        };
+        Err(GateError::Fixed(gate, CONTRADICTION))
     }
 
     pub(crate) fn features(self, setting: ProviderSetting) -> crate::cluster_extension::Features {
+        let [own_namespace, deployment_config, releases, preflight_permissions, cert_manager, service_ca] =
+            self.0;
         crate::cluster_extension::Features {
             render: olm_render::Features {
-                single_own_namespace_install_support: self.single_own_namespace,
-                deployment_config: self.deployment_config,
+                single_own_namespace_install_support: own_namespace,
+                deployment_config,
             },
-            releases: if self.bundle_release { ReleaseSupport::On } else { ReleaseSupport::Off },
-            preflight_permissions: self.preflight_permissions,
-            certificates: Candidates {
-                setting,
-                cert_manager: self.cert_manager,
-                service_ca: self.service_ca,
-            },
+            releases: if releases { ReleaseSupport::On } else { ReleaseSupport::Off },
+            preflight_permissions,
+            certificates: Candidates { setting, cert_manager, service_ca },
         }
     }
 }
@@ -193,7 +161,7 @@ mod tests {
     #[test]
     fn gates_are_set_by_name() {
         let gates = apply("DeploymentConfig=false, WebhookProviderCertManager=false").unwrap();
-        assert!(!gates.deployment_config);
+        assert!(!gates.features(ProviderSetting::Auto).render.deployment_config);
         let candidates = gates.features(ProviderSetting::Auto).certificates;
         assert_eq!((candidates.cert_manager, candidates.service_ca), (false, true));
         assert!(gates.check_provider(ProviderSetting::CertManager).is_err());
@@ -208,7 +176,7 @@ mod tests {
     #[test]
     fn all_alpha_gates_are_those_of_both_programs_that_are_not_named() {
         let on = |gates: Gates, catalogd: &catalogd::Config| -> Vec<&str> {
-            let states = gates.states().into_iter().chain(catalogd.gates());
+            let states = gates.states().chain(catalogd.gates());
             states.filter(|(_, on)| *on).map(|(name, _)| name).collect()
         };
         let stable = ["WebhookProviderCertManager", "WebhookProviderOpenshiftServiceCA", "BoxcutterRuntime"];

@@ -23,7 +23,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use reader::CatalogReader;
+pub use reader::{CatalogReader, Read};
 
 /// How often what could not be fetched is tried again, and folders with authorities are looked at.
 const TICK: Duration = Duration::from_secs(5);

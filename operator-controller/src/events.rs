@@ -7,6 +7,7 @@ use kube::{Client, Resource};
 use olm_api::{
     ConditionType::{Installed, Progressing, Stalled},
     Reason,
+    names::{ADDED_PERMISSIONS_ANNOTATION, INPUTS_DIGEST_ANNOTATION},
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
 
@@ -14,13 +15,11 @@ use olm_runtime::EventPublisher;
 
 use crate::cluster_extension::{BundleRecord, Report, Revisions};
 
-/// Publishes Events.
 #[derive(Clone)]
 pub(crate) struct Events {
     publisher: EventPublisher,
 }
 
-/// What an Event says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Notice {
     reason: &'static str,
@@ -133,8 +132,8 @@ fn begun<'a>(
     let known = report.revisions.iter().flat_map(Revisions::active);
     let known = known
         // What was taken over was rolled out by another program.
-        .filter(|revision| revision.inputs_digest.is_some() && is_new(&revision.name))
-        .map(|revision| (&revision.bundle, revision.added_permissions.as_deref()));
+        .filter(|revision| revision.annotation(INPUTS_DIGEST_ANNOTATION).is_some() && is_new(&revision.name))
+        .map(|revision| (&revision.bundle, revision.annotation(ADDED_PERMISSIONS_ANNOTATION)));
     let created = report.created().into_iter().filter(|created| is_new(&created.name));
     known.chain(created.map(|created| (&created.bundle, created.added_permissions.as_deref()))).collect()
 }
@@ -167,7 +166,7 @@ mod tests {
 
     use super::*;
     use crate::cluster_extension::{
-        StepError,
+        report::StepError,
         report::{Created, Outcome},
     };
 
@@ -210,7 +209,7 @@ mod tests {
             "spec": {"revision": 2, "lifecycleState": "Active", "collisionProtection": "Prevent", "phases": []},
         }))
         .unwrap();
-        Revisions::read(std::iter::once(&set))
+        Revisions::read(std::iter::once(set))
     }
 
     #[test]

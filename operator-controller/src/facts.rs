@@ -13,15 +13,47 @@ pub(crate) mod platform;
 pub(crate) mod policies;
 pub(crate) mod rbac;
 pub(crate) mod settings;
+mod watched;
 
 use std::{collections::BTreeSet, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 /// How long is waited for what cannot be found out; then the work begins without it. Each fact says by itself that it is
 /// not known, which is another answer than that there is nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is known of the cluster: nothing at first. Clones are the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Known<T>(watch::Sender<Option<T>>);
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self(watch::Sender::new(None))
+    }
+}
+
+impl<T: Clone + PartialEq> Known<T> {
+    pub(crate) fn get(&self) -> Option<T> {
+        self.0.borrow().clone()
+    }
+
+    /// Takes note of what is the case now; whether that is news.
+    pub(crate) fn set(&self, now: T) -> bool {
+        self.0.send_if_modified(|known| {
+            let is_news = known.as_ref() != Some(&now);
+            *known = Some(now);
+            is_news
+        })
+    }
+
+    /// Waits until something is known.
+    pub(crate) async fn ready(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.0.subscribe().wait_for(Option::is_some).await;
+    }
+}
 
 /// A name for the log, and what ends when the fact is known.
 pub(crate) type Fact = (&'static str, BoxFuture<'static, ()>);

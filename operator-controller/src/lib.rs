@@ -28,7 +28,7 @@ mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
-pub use content::{CatalogReader, RemoteCatalogd};
+pub use content::{CatalogReader, Read, RemoteCatalogd};
 pub use facts::settings::account;
 pub use operator::{Operator, OperatorError};
 pub use permissions::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope, WATCHED_OBJECTS};

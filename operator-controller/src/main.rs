@@ -19,7 +19,7 @@ fn main() -> ExitCode {
 
 async fn run(args: args::Args, shutdown: CancellationToken) -> anyhow::Result<()> {
     let (config, settings) = args.into_config().await?;
-    log_gates(config.gates.states().into_iter().chain(config.catalogd.gates()));
+    log_gates(config.gates.states().chain(config.catalogd.gates()));
     let process = Process::new(settings, &shutdown)?;
     Ok(Box::pin(Operator::new(config, process)?.run()).await?)
 }

@@ -58,11 +58,7 @@ pub enum OperatorError {
 pub struct Operator {
     config: Config,
     process: Process,
-    content: Content,
-    bundles: Bundles,
-    guard: Guard,
-    platform: Arc<Platform>,
-    repairs: DriftRepairs,
+    loops: Loops,
 }
 
 impl Operator {
@@ -74,6 +70,7 @@ impl Operator {
         let guard = Guard::new(&mut process.registry);
         let platform = Arc::new(Platform::register(&mut process.registry));
         let repairs = DriftRepairs::register(&mut process.registry);
+        let clock = Arc::new(SystemClock);
         process.metrics.objects().register("olm_objects", &mut process.registry);
         let memory = MemoryBudget::new(MEMORY_BYTES_MAX);
         let folder = |name| config.cache_path.join(name);
@@ -91,13 +88,33 @@ impl Operator {
                 config.catalogd.clone(),
                 cluster,
                 Arc::new(puller.clone()),
-                Arc::new(SystemClock),
+                clock.clone(),
                 &process.metrics,
                 &mut process.registry,
             )?;
             Content::Embedded(Box::new(catalogd.within(memory)))
         };
-        Ok(Self { config, process, content, bundles, guard, platform, repairs })
+        let loops = Loops {
+            accounts: process.accounts.clone(),
+            content,
+            bundles,
+            metrics: process.metrics.clone(),
+            guard,
+            platform,
+            repairs,
+            options: Options {
+                system_namespace: process.namespace().to_owned(),
+                identity: process.identity().to_owned(),
+                default_account: config.default_account.clone(),
+                catalog_deadline: config.catalog_deadline,
+                features: config.gates.features(config.webhook_certificates.provider),
+                certificate_lifetime: config.webhook_certificates.lifetime,
+                concurrency: config.max_concurrent_reconciles,
+            },
+            clock,
+            chance: process.chance.clone(),
+        };
+        Ok(Self { config, process, loops })
     }
 
     /// Runs until a signal comes.
@@ -108,10 +125,10 @@ impl Operator {
         let shutdown = self.process.shutdown.clone();
         let (leads, leader) = watch::channel(false);
         self.serve().await?;
-        let content = self.content.clone();
+        let content = self.loops.content.clone();
         self.process.follow_pull_secrets(move || content.wake()).await;
         let catalogs_ended = CancellationToken::new();
-        if let Content::Embedded(catalogd) = &self.content {
+        if let Content::Embedded(catalogd) = &self.loops.content {
             let running = catalogd.clone().run(leader, self.process.chance.clone(), shutdown.clone());
             let ended = catalogs_ended.clone();
             self.process.spawn("the controller of catalogs", async move {
@@ -119,7 +136,7 @@ impl Operator {
                 ended.cancel();
             });
         }
-        let (bundles, asked_to_end) = (self.bundles.clone(), shutdown.clone());
+        let (bundles, asked_to_end) = (self.loops.bundles.clone(), shutdown.clone());
         self.process.spawn("the bundles", async move {
             asked_to_end.cancelled().await;
             bundles.stop();
@@ -142,7 +159,7 @@ impl Operator {
         let client = self.process.client();
         let events = Events::new(client.clone(), self.process.identity());
         let namespace = self.process.namespace().to_owned();
-        let embedded = matches!(self.content, Content::Embedded(_));
+        let embedded = matches!(self.loops.content, Content::Embedded(_));
         async move {
             let reporting = Box::pin(leftovers::report(client, &namespace, embedded, &events));
             let _ = shutdown.run_until_cancelled(reporting).await;
@@ -152,9 +169,9 @@ impl Operator {
     /// Starts the servers of catalogs, metrics and health, which run on every replica.
     async fn serve(&mut self) -> Result<(), ProcessError> {
         let (secret, names) = self.kept_certificate();
-        let content = self.content.clone();
+        let content = self.loops.content.clone();
         let tls = self.process.serve((secret, &names), move || content.ready()).await?;
-        if let Content::Embedded(catalogd) = &self.content {
+        if let Content::Embedded(catalogd) = &self.loops.content {
             let (address, router) = (&self.config.catalogs_address, catalogd.router());
             self.process.spawn_server("the server of catalogs", address, router, Some(tls))?;
         }
@@ -166,7 +183,7 @@ impl Operator {
     fn kept_certificate(&self) -> (&'static str, Vec<String>) {
         let own = format!("{METRICS_SERVICE}.{}.svc", self.process.namespace());
         let own = [own.clone(), format!("{own}.cluster.local")];
-        if let Content::Embedded(_) = &self.content {
+        if let Content::Embedded(_) = &self.loops.content {
             let mut names = self.config.catalogd.serving_names();
             names.extend(own);
             (catalogd::SERVING_SECRET, names)
@@ -180,32 +197,7 @@ impl Operator {
     /// Works on extensions and revisions, which only the leader may do.
     async fn lead(&self, stop: CancellationToken) {
         self.process.metrics.leading(true);
-        Box::pin(self.loops().run(stop)).await;
+        Box::pin(self.loops.run(stop)).await;
         self.process.metrics.leading(false);
-    }
-
-    /// The controllers, as they run here.
-    fn loops(&self) -> Loops {
-        let (config, process) = (&self.config, &self.process);
-        Loops {
-            accounts: process.accounts.clone(),
-            content: self.content.clone(),
-            bundles: self.bundles.clone(),
-            metrics: process.metrics.clone(),
-            guard: self.guard.clone(),
-            platform: self.platform.clone(),
-            repairs: self.repairs.clone(),
-            options: Options {
-                system_namespace: process.namespace().to_owned(),
-                identity: process.identity().to_owned(),
-                default_account: config.default_account.clone(),
-                catalog_deadline: config.catalog_deadline,
-                features: config.gates.features(config.webhook_certificates.provider),
-                certificate_lifetime: config.webhook_certificates.lifetime,
-                concurrency: config.max_concurrent_reconciles,
-            },
-            clock: Arc::new(SystemClock),
-            chance: process.chance.clone(),
-        }
     }
 }

@@ -29,14 +29,14 @@ pub struct Permission {
 
 const OLM: &str = "olm.operatorframework.io";
 
-const fn row(
-    scope: Scope,
-    group: &'static str,
-    resources: &'static [&'static str],
-    verbs: &'static [&'static str],
-    purpose: &'static str,
-) -> Permission {
-    Permission { scope, group, resources, verbs, purpose }
+type Names = &'static [&'static str];
+
+const fn cluster(group: &'static str, resources: Names, verbs: Names, purpose: &'static str) -> Permission {
+    Permission { scope: Scope::Cluster, group, resources, verbs, purpose }
+}
+
+const fn system(group: &'static str, resources: Names, verbs: Names, purpose: &'static str) -> Permission {
+    Permission { scope: Scope::SystemNamespace, group, resources, verbs, purpose }
 }
 
 /// Purpose of the rows that [`watched`] makes.
@@ -45,8 +45,8 @@ pub const WATCHED_OBJECTS: &str = "notice changes to objects of extensions";
 /// Kinds that the program watches for all extensions with its own permissions. A permission to list gives the whole
 /// objects away, so Secrets, and kinds that may carry secrets, are not among them: those are watched one by one as the
 /// ServiceAccount that manages them.
-const fn watched(group: &'static str, resources: &'static [&'static str]) -> Permission {
-    row(Scope::Cluster, group, resources, &["list", "watch"], WATCHED_OBJECTS)
+const fn watched(group: &'static str, resources: Names) -> Permission {
+    cluster(group, resources, &["list", "watch"], WATCHED_OBJECTS)
 }
 
 /// Resources of the Prometheus operator's groups that hold no credentials.
@@ -63,27 +63,29 @@ pub(crate) fn is_watched(group: &str, resource: &str) -> bool {
     PERMISSIONS.iter().any(covers)
 }
 
-/// What finds out who asks for metrics. Both programs do.
-const TOKEN_REVIEWS: Permission = row(
-    Scope::Cluster,
-    "authentication.k8s.io",
-    &["tokenreviews"],
-    &["create"],
-    "authenticate requests for metrics",
+const CATALOGS: Permission = cluster(
+    OLM,
+    &["clustercatalogs"],
+    &["list", "patch", "watch"],
+    "read the specs; finalizers and labels are metadata",
 );
+const LEASES: Permission = system(
+    "coordination.k8s.io",
+    &["leases"],
+    &["create", "get", "list", "update", "watch"],
+    "leader election; a released Lease is taken at once",
+);
+
+/// What finds out who asks for metrics. Both programs do.
+const TOKEN_REVIEWS: Permission =
+    cluster("authentication.k8s.io", &["tokenreviews"], &["create"], "authenticate requests for metrics");
 
 /// What finds out whether metrics may be read. Both programs do.
-const ACCESS_REVIEWS: Permission = row(
-    Scope::Cluster,
-    "authorization.k8s.io",
-    &["subjectaccessreviews"],
-    &["create"],
-    "authorize requests for metrics",
-);
+const ACCESS_REVIEWS: Permission =
+    cluster("authorization.k8s.io", &["subjectaccessreviews"], &["create"], "authorize requests for metrics");
 
 /// What publishes the authority of the serving certificate. Both programs do.
-const AUTHORITY: Permission = row(
-    Scope::SystemNamespace,
+const AUTHORITY: Permission = system(
     "",
     &["configmaps"],
     &["create", "get", "patch"],
@@ -92,65 +94,41 @@ const AUTHORITY: Permission = row(
 
 /// All rights of operator-controller with catalogd inside.
 pub const PERMISSIONS: &[Permission] = &[
-    row(
-        Scope::Cluster,
-        OLM,
-        &["clustercatalogs"],
-        &["list", "patch", "watch"],
-        "read the specs; finalizers and labels are metadata",
-    ),
-    row(
-        Scope::Cluster,
+    CATALOGS,
+    cluster(
         OLM,
         &["clusterextensions"],
         &["get", "list", "patch", "update", "watch"],
         "read the specs; finalizers are metadata; writing revisions takes permission to update their extension",
     ),
-    row(
-        Scope::Cluster,
+    cluster(
         OLM,
         &["clusterextensions/revisions"],
         &["own"],
         "create revisions of extensions, which admission allows to the controller only",
     ),
-    row(
-        Scope::Cluster,
+    cluster(
         OLM,
         &["clustercatalogs/status", "clusterextensions/status", "clusterobjectsets/status"],
         &["update"],
         "report their status",
     ),
-    row(
-        Scope::Cluster,
+    cluster(
         OLM,
         &["clustercatalogs/finalizers", "clusterextensions/finalizers", "clusterobjectsets/finalizers"],
         &["update"],
         "set owner references, on clusters that enforce this permission",
     ),
-    row(
-        Scope::Cluster,
+    cluster(
         OLM,
         &["clusterobjectsets"],
         &["create", "delete", "get", "list", "patch", "watch"],
         "write and archive revisions",
     ),
-    row(
-        Scope::Cluster,
-        "",
-        &["serviceaccounts/token"],
-        &["create"],
-        "act as the ServiceAccount that an extension names",
-    ),
-    row(
-        Scope::Cluster,
-        "",
-        &["serviceaccounts"],
-        &["list", "watch"],
-        "continue when a ServiceAccount appears",
-    ),
-    row(Scope::Cluster, "", &["namespaces"], &["get"], "recognize a namespace that was created again"),
-    row(
-        Scope::Cluster,
+    cluster("", &["serviceaccounts/token"], &["create"], "act as the ServiceAccount that an extension names"),
+    cluster("", &["serviceaccounts"], &["list", "watch"], "continue when a ServiceAccount appears"),
+    cluster("", &["namespaces"], &["get"], "recognize a namespace that was created again"),
+    cluster(
         "rbac.authorization.k8s.io",
         &["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
         &["list", "watch"],
@@ -206,15 +184,13 @@ pub const PERMISSIONS: &[Permission] = &[
     watched("route.openshift.io", &["routes"]),
     watched("scheduling.k8s.io", &["priorityclasses"]),
     watched("storage.k8s.io", &["storageclasses"]),
-    row(
-        Scope::Cluster,
+    cluster(
         "apiextensions.k8s.io",
         &["customresourcedefinitions"],
         &["get"],
         "compare a CRD with the one that is to replace it",
     ),
-    row(
-        Scope::Cluster,
+    cluster(
         "admissionregistration.k8s.io",
         &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
         &["get"],
@@ -222,49 +198,23 @@ pub const PERMISSIONS: &[Permission] = &[
     ),
     TOKEN_REVIEWS,
     ACCESS_REVIEWS,
-    row(
-        Scope::Cluster,
-        "events.k8s.io",
-        &["events"],
-        &["create", "patch"],
-        "Events about cluster-scoped objects",
-    ),
-    row(
-        Scope::SystemNamespace,
+    cluster("events.k8s.io", &["events"], &["create", "patch"], "Events about cluster-scoped objects"),
+    system(
         "",
         &["secrets"],
         &["create", "delete", "get", "list", "patch", "watch"],
         "the content of revisions, pull secrets, and the serving certificate",
     ),
     AUTHORITY,
-    row(
-        Scope::SystemNamespace,
-        "",
-        &["serviceaccounts"],
-        &["get"],
-        "pull secrets of the controller's own ServiceAccount",
-    ),
-    row(
-        Scope::SystemNamespace,
-        "coordination.k8s.io",
-        &["leases"],
-        &["create", "get", "list", "update", "watch"],
-        "leader election; a released Lease is taken at once",
-    ),
+    system("", &["serviceaccounts"], &["get"], "pull secrets of the controller's own ServiceAccount"),
+    LEASES,
 ];
 
 /// All rights of a catalogd on its own.
 pub const CATALOGD_PERMISSIONS: &[Permission] = &[
-    row(
-        Scope::Cluster,
-        OLM,
-        &["clustercatalogs"],
-        &["list", "patch", "watch"],
-        "read the specs; finalizers and labels are metadata",
-    ),
-    row(Scope::Cluster, OLM, &["clustercatalogs/status"], &["update"], "report their status"),
-    row(
-        Scope::Cluster,
+    CATALOGS,
+    cluster(OLM, &["clustercatalogs/status"], &["update"], "report their status"),
+    cluster(
         OLM,
         &["clustercatalogs/finalizers"],
         &["update"],
@@ -272,29 +222,21 @@ pub const CATALOGD_PERMISSIONS: &[Permission] = &[
     ),
     TOKEN_REVIEWS,
     ACCESS_REVIEWS,
-    row(Scope::Cluster, "events.k8s.io", &["events"], &["create", "patch"], "Events about catalogs"),
-    row(
-        Scope::SystemNamespace,
+    cluster("events.k8s.io", &["events"], &["create", "patch"], "Events about catalogs"),
+    system(
         "",
         &["secrets"],
         &["create", "get", "list", "patch", "watch"],
         "pull secrets, and the serving certificate",
     ),
     AUTHORITY,
-    row(
-        Scope::SystemNamespace,
+    system(
         "",
         &["serviceaccounts"],
         &["get", "list", "watch"],
         "pull secrets of the controller's own ServiceAccount, and their changes",
     ),
-    row(
-        Scope::SystemNamespace,
-        "coordination.k8s.io",
-        &["leases"],
-        &["create", "get", "list", "update", "watch"],
-        "leader election; a released Lease is taken at once",
-    ),
+    LEASES,
 ];
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use thiserror::Error;
 use crate::{
     admission::SETTINGS_CONFIG_MAP,
     bundles::Bundles,
-    cluster_extension::{Context, Proposal, StepError, propose},
+    cluster_extension::{Context, propose},
     config::Gates,
     content::CatalogReader,
     events::Events,
@@ -156,10 +156,12 @@ impl Planner {
             clock: Arc::new(SystemClock),
             only_plans: true,
         };
-        let proposed = propose(&context, &extension, default_account.as_ref()).await;
-        Ok(match proposed.map_err(|error| stopped(&error))? {
-            (Proposal::Nothing(why), notes) => Next::Nothing { why, notes },
-            (Proposal::Revision(plan), _) => Next::Revision(plan),
+        propose(&context, &extension, default_account.as_ref()).await.map_err(|error| {
+            // The controller's own words, with what it knows beyond them.
+            PlanError::Stopped(match error.explanation() {
+                Some(more) => format!("{error}\n{more}"),
+                None => error.to_string(),
+            })
         })
     }
 
@@ -174,14 +176,6 @@ impl Planner {
 
 fn read(what: String, error: &kube::Error) -> PlanError {
     PlanError::Read { what, cause: api_text(error) }
-}
-
-/// The controller's own words, with what it knows beyond them.
-fn stopped(error: &StepError) -> PlanError {
-    PlanError::Stopped(match error.explanation() {
-        Some(more) => format!("{error}\n{more}"),
-        None => error.to_string(),
-    })
 }
 
 /// All objects of a kind as they are now, in the form in which the steps look them up.

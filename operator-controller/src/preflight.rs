@@ -1,11 +1,8 @@
 //! What is checked before a revision is written, so that nothing is half applied: the rights of the account,
 //! the safety of CRD changes, and the API server's own opinion of every object.
 
-mod crds;
-mod dry_run;
 mod kube_version;
-mod second_opinion;
-mod stored_objects;
+pub(crate) mod stored_objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,8 +23,6 @@ use olm_rbac::{Held, Permission, Target};
 use olm_runtime::{Discovery, DiscoveryError, api_text, bounded};
 use serde_json::Value;
 
-pub(crate) use crds::{CrdPreflight, check as check_crds};
-pub(crate) use dry_run::{Look, look};
 pub(crate) use kube_version::check as check_kube_version;
 
 use crate::concurrently::{REQUESTS, concurrently};

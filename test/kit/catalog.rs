@@ -86,7 +86,7 @@ pub fn text(bundles: &[(Entry, String)]) -> String {
 
 /// Documents of a catalog, one a line.
 pub fn lines(documents: &[Value]) -> String {
-    documents.iter().map(|document| format!("{document}\n")).collect()
+    documents.iter().fold(String::new(), |text, document| text + &document.to_string() + "\n")
 }
 
 /// The text of a catalog of one package whose versions, given with their images, replace one another in this order.

@@ -95,12 +95,11 @@ impl Cluster {
         if let Some(list) = olm_test_programs::variable("KUBECONFIG") {
             return Ok(Self { kind: Kind::Given { kubeconfig: given::copy(&given::read(&list)?)? } });
         }
-        let tools = match options.tools.clone() {
-            Some(tools) => tools,
-            None => {
-                let locate = || Tools::locate(&[API_SERVER, CONTROLLERS].concat());
-                tokio::task::spawn_blocking(locate).await??
-            }
+        let tools = if let Some(tools) = options.tools.clone() {
+            tools
+        } else {
+            let locate = || Tools::locate(&[API_SERVER, CONTROLLERS].concat());
+            tokio::task::spawn_blocking(locate).await??
         };
         Ok(Self { kind: Kind::Own(Box::new(start::start(&tools, &options).await?)) })
     }

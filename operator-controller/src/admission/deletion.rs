@@ -8,7 +8,7 @@
 use olm_api::{ConditionStatus, ConditionType, names::DELETION_POLICY_ANNOTATION};
 use olm_objectset::DeletionPolicy;
 
-use super::policies::{FORBIDDEN, Policy, metadata_map};
+use super::policies::{Policy, metadata_map};
 
 /// Name of the policy, which is also that of its binding.
 pub(crate) const DELETION_POLICY: &str = "clusterextension-deletion-policy.olm.operatorframework.io";
@@ -28,11 +28,7 @@ pub(super) fn policy_in_force() -> Policy {
         "(has(oldObject.status) && has(oldObject.status.conditions) ? oldObject.status.conditions : [])";
     let is_told = format!("{conditions}.exists(c, c.type == '{type_}')");
     Policy {
-        name: DELETION_POLICY,
-        resource: "clusterextensions",
         operations: &["DELETE"],
-        with_settings: false,
-        reason: FORBIDDEN,
         conditions: vec![
             ("not-being-deleted", "!has(oldObject.metadata.deletionTimestamp)".to_owned()),
             ("has-a-deletion-policy", format!("{policy} != '{default}' || {is_told}")),
@@ -61,5 +57,6 @@ pub(super) fn policy_in_force() -> Policy {
                  (variables.policy == '{default}' ? '' : '; to delete everything, remove the annotation')"
             ),
         )],
+        ..Policy::new(DELETION_POLICY, "clusterextensions")
     }
 }

@@ -23,9 +23,6 @@ pub(crate) const OWN_VERB: &str = "own";
 /// Its subresource of `clusterextensions`.
 pub(crate) const OWN_SUBRESOURCE: &str = "revisions";
 
-/// The reason of a refusal for want of a right.
-pub(super) const FORBIDDEN: &str = "Forbidden";
-
 /// A policy that is bound under its own name.
 pub(super) struct Policy {
     pub(super) name: &'static str,
@@ -40,9 +37,6 @@ pub(super) struct Policy {
     /// Expression and, as an expression, the message.
     pub(super) validations: Vec<(String, String)>,
 }
-
-/// The operations by which an object comes to say what it says.
-pub(super) const WRITES: &[&str] = &["CREATE", "UPDATE"];
 
 /// Names of the policies, which are also those of their bindings.
 pub(crate) const NAMES: [&str; 8] = [
@@ -84,6 +78,20 @@ pub fn objects(system_namespace: &str) -> Vec<Value> {
 }
 
 impl Policy {
+    /// A policy on writes of a resource, which asks for a right.
+    pub(super) fn new(name: &'static str, resource: &'static str) -> Self {
+        Self {
+            name,
+            resource,
+            operations: &["CREATE", "UPDATE"],
+            with_settings: false,
+            conditions: Vec::new(),
+            variables: Vec::new(),
+            reason: "Forbidden",
+            validations: Vec::new(),
+        }
+    }
+
     fn policy(&self) -> Value {
         let conditions =
             self.conditions.iter().map(|(name, expression)| json!({"name": name, "expression": expression}));
@@ -195,10 +203,6 @@ fn extension_account() -> Policy {
     let (namespace, name) = ("object.spec.namespace", "object.spec.serviceAccount.name");
     let (first_namespace, first_name) = ("variables.first[0]", "variables.first[size(variables.first) - 1]");
     Policy {
-        name: EXTENSION_ACCOUNT,
-        resource: "clusterextensions",
-        operations: WRITES,
-        with_settings: false,
         conditions: vec![
             not_being_deleted_or_edited(),
             extension_guarded(),
@@ -208,7 +212,6 @@ fn extension_account() -> Policy {
             "first",
             format!("{}.split(' ')[0].split('/')", value_of("object", "annotations", IDENTITY_ANNOTATION)),
         )],
-        reason: FORBIDDEN,
         validations: vec![
             (
                 format!("!({NAMES_ACCOUNT}) || {}", may_use(namespace, name)),
@@ -219,6 +222,7 @@ fn extension_account() -> Policy {
                 may_not_use(DEFAULT_APPLIES, first_namespace, first_name),
             ),
         ],
+        ..Policy::new(EXTENSION_ACCOUNT, "clusterextensions")
     }
 }
 
@@ -250,10 +254,6 @@ fn extension_annotations() -> Policy {
         ))
     }));
     Policy {
-        name: EXTENSION_ANNOTATIONS,
-        resource: "clusterextensions",
-        operations: WRITES,
-        with_settings: false,
         conditions: vec![
             // Until it is gone an extension acts as the record says.
             (
@@ -271,6 +271,7 @@ fn extension_annotations() -> Policy {
         ],
         reason: "Invalid",
         validations,
+        ..Policy::new(EXTENSION_ANNOTATIONS, "clusterextensions")
     }
 }
 
@@ -294,10 +295,6 @@ pub(super) fn default_account_variables() -> Vec<(&'static str, String)> {
 fn extension_records() -> Policy {
     let value = |object: &str| value_of(object, "annotations", TAKEN_OVER_ANNOTATION);
     Policy {
-        name: EXTENSION_RECORDS,
-        resource: "clusterextensions",
-        operations: WRITES,
-        with_settings: false,
         conditions: vec![
             (NOT_BEING_DELETED, "!has(object.metadata.deletionTimestamp)".to_owned()),
             (
@@ -305,8 +302,6 @@ fn extension_records() -> Policy {
                 format!("{} != (oldObject == null ? '' : {})", value("object"), value("oldObject")),
             ),
         ],
-        variables: Vec::new(),
-        reason: FORBIDDEN,
         validations: vec![(
             may_own("object.metadata.name"),
             format!(
@@ -314,6 +309,7 @@ fn extension_records() -> Policy {
                  request.userInfo.username + ' may not: leave it as it is'"
             ),
         )],
+        ..Policy::new(EXTENSION_RECORDS, "clusterextensions")
     }
 }
 
@@ -338,9 +334,6 @@ fn extension_default_account() -> Policy {
     let key = DEFAULT_ACCOUNT_KEY;
     let (namespace, name) = ("variables.accountNamespace", "variables.accountName");
     Policy {
-        name: EXTENSION_DEFAULT_ACCOUNT,
-        resource: "clusterextensions",
-        operations: WRITES,
         with_settings: true,
         conditions: vec![
             not_being_deleted_or_edited(),
@@ -348,7 +341,6 @@ fn extension_default_account() -> Policy {
             ("names-no-account", format!("!({NAMES_ACCOUNT}) && !({})", has_first_default())),
         ],
         variables: default_account_variables(),
-        reason: FORBIDDEN,
         validations: vec![
             (
                 format!("{name} != ''"),
@@ -363,6 +355,7 @@ fn extension_default_account() -> Policy {
                 may_not_use(DEFAULT_APPLIES, namespace, name),
             ),
         ],
+        ..Policy::new(EXTENSION_DEFAULT_ACCOUNT, "clusterextensions")
     }
 }
 

@@ -12,7 +12,7 @@ use olm_api::names::{
 };
 
 use super::policies::{
-    FORBIDDEN, Policy, WRITES, default_account_variables, may_not_use, may_own, may_use, metadata_map,
+    Policy, default_account_variables, may_not_use, may_own, may_use, metadata_map,
     not_being_deleted_or_edited, value_of,
 };
 
@@ -85,10 +85,6 @@ pub(super) fn owner() -> Policy {
         ours_changed("labels"),
     ];
     Policy {
-        name: OBJECT_SET_OWNER,
-        resource: "clusterobjectsets",
-        operations: WRITES,
-        with_settings: false,
         conditions: vec![
             (
                 "claims-an-extension",
@@ -108,7 +104,6 @@ pub(super) fn owner() -> Policy {
             // Without a name the question is about all extensions.
             ("extension", "size(variables.names) > 0 ? variables.names[0] : ''".to_owned()),
         ],
-        reason: FORBIDDEN,
         validations: vec![
             (
                 "variables.names.all(name, name == variables.extension)".to_owned(),
@@ -127,6 +122,7 @@ pub(super) fn owner() -> Policy {
                 ),
             ),
         ],
+        ..Policy::new(OBJECT_SET_OWNER, "clusterobjectsets")
     }
 }
 
@@ -160,10 +156,6 @@ pub(super) fn account() -> Policy {
     let [account_namespace, account_name] = account_variables();
     let field = format!("metadata.annotations[{SERVICE_ACCOUNT_NAME_ANNOTATION}]");
     Policy {
-        name: OBJECT_SET_ACCOUNT,
-        resource: "clusterobjectsets",
-        operations: WRITES,
-        with_settings: false,
         conditions: vec![not_being_deleted_or_edited(), guarded()],
         variables: vec![
             account_namespace,
@@ -171,7 +163,6 @@ pub(super) fn account() -> Policy {
             ("names", claimed_names("object")),
             ("extension", "size(variables.names) > 0 ? variables.names[0] : ''".to_owned()),
         ],
-        reason: FORBIDDEN,
         validations: vec![
             (
                 format!(
@@ -205,6 +196,7 @@ pub(super) fn account() -> Policy {
                     .to_owned(),
             ),
         ],
+        ..Policy::new(OBJECT_SET_ACCOUNT, "clusterobjectsets")
     }
 }
 
@@ -222,9 +214,6 @@ pub(super) fn default_account() -> Policy {
         "metadata.annotations[{SERVICE_ACCOUNT_NAME_ANNOTATION}] (not set; the default account applies)"
     );
     Policy {
-        name: OBJECT_SET_DEFAULT_ACCOUNT,
-        resource: "clusterobjectsets",
-        operations: WRITES,
         with_settings: true,
         conditions: vec![
             not_being_deleted_or_edited(),
@@ -233,7 +222,6 @@ pub(super) fn default_account() -> Policy {
             ("claims-no-extension", format!("!{}", claims("object"))),
         ],
         variables: default_account_variables(),
-        reason: FORBIDDEN,
         validations: vec![
             (format!("{name} == '' || {}", may_use(namespace, name)), may_not_use(&field, namespace, name)),
             (
@@ -246,5 +234,6 @@ pub(super) fn default_account() -> Policy {
                 ),
             ),
         ],
+        ..Policy::new(OBJECT_SET_DEFAULT_ACCOUNT, "clusterobjectsets")
     }
 }

@@ -30,7 +30,6 @@ const BUNDLES_MAX: usize = 500;
 /// Bytes of all of them. Real bundles have some 300 KB.
 const BYTES_MAX: u64 = 512 << 20;
 
-/// The bundles on disk.
 pub(super) struct Cache {
     folder: PathBuf,
     disk: DiskBudget,
@@ -130,7 +129,6 @@ impl Cache {
         }
     }
 
-    /// Keeps a bundle.
     pub(super) async fn store(self: &Arc<Self>, key: &str, files: &Files) -> io::Result<()> {
         let (cache, key, files) = (Arc::clone(self), key.to_owned(), files.clone());
         tokio::task::spawn_blocking(move || cache.store_now(&key, &files)).await.map_err(io::Error::other)?

@@ -38,11 +38,8 @@ enum Turn {
 
 /// Whether an extension waits for memory, or has waited.
 pub(super) enum Waited {
-    /// It does not wait.
     No,
-    /// It waits.
     Waits,
-    /// It has waited.
     Yes(Pulled, MemoryShare),
 }
 

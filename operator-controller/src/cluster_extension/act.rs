@@ -4,7 +4,10 @@ pub(crate) mod helm_release;
 pub(crate) mod revision;
 pub(crate) mod secrets;
 
-use olm_fbc::Property;
+use olm_api::names::{
+    ADDED_PERMISSIONS_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION,
+    INPUTS_DIGEST_ANNOTATION, PLAN_DIGEST_ANNOTATION, RENDERED_DIGEST_ANNOTATION,
+};
 
 use crate::cluster_extension::{
     Context,
@@ -25,33 +28,25 @@ pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decisio
             (bundle, create(cx, observed, *planned).await)
         }
         (Decision::Keep { .. }, Some(latest)) => {
-            (latest.bundle.clone(), keep(cx, observed, latest).await.map(|()| Outcome::Settled))
+            let kept = keep(cx, observed, latest).await.map_err(Cause::transient);
+            (latest.bundle.clone(), kept.map(|()| Outcome::Settled))
         }
         (Decision::Refresh { chosen, inputs }, Some(latest)) => {
             let origin = chosen.catalog.as_deref().map(|catalog| (catalog, chosen.properties.as_slice()));
-            let refreshed = refresh(cx, observed, latest, &inputs, origin).await;
-            (chosen.bundle, refreshed.map(|()| Outcome::Settled))
+            let account = Some(&observed.account);
+            let refreshed = observed.writer(cx).refresh(latest, account, &inputs, origin).await;
+            (chosen.bundle, refreshed.map(|()| Outcome::Settled).map_err(Cause::transient))
         }
         (Decision::Keep { .. } | Decision::Refresh { .. }, None) => return Outcome::Settled,
     };
     done.unwrap_or_else(|cause| Outcome::Failed(StepError::Bundle { bundle, cause }))
 }
 
-async fn keep(cx: &Context, observed: &Observed<'_>, latest: &Revision) -> Result<(), Cause> {
-    let Some(inputs) = latest.inputs_digest.as_deref() else { return Ok(()) };
+/// Brings the record of the latest revision up to date, although what it is to hold is not known now.
+async fn keep(cx: &Context, observed: &Observed<'_>, latest: &Revision) -> Result<(), String> {
+    let Some(inputs) = latest.annotation(INPUTS_DIGEST_ANNOTATION) else { return Ok(()) };
     let account = acting::is_what_it_was(cx, observed, latest).await.then_some(&observed.account);
-    observed.writer(cx).refresh(latest, account, inputs, None).await.map_err(Cause::transient)
-}
-
-async fn refresh(
-    cx: &Context,
-    observed: &Observed<'_>,
-    latest: &Revision,
-    inputs: &str,
-    origin: Option<(&str, &[Property])>,
-) -> Result<(), Cause> {
-    let account = Some(&observed.account);
-    observed.writer(cx).refresh(latest, account, inputs, origin).await.map_err(Cause::transient)
+    observed.writer(cx).refresh(latest, account, inputs, None).await
 }
 
 /// Writes the revision that was planned, unless something is in the way.
@@ -62,13 +57,16 @@ async fn create(cx: &Context, observed: &Observed<'_>, planned: Planned) -> Resu
     }
     let digest = plan.digest();
     let added_permissions = permissions::increase(&plan, &observed.revisions);
-    let planned = revision::Planned {
-        content_digest: &plan.inputs.content_digest,
-        plan_digest: &digest,
-        crd_changes: crd_changes.as_deref(),
-        added_permissions: added_permissions.as_deref(),
-    };
-    let new = NewRevision { number, draft: &draft, account: Some(&observed.account), planned: Some(planned) };
+    let recorded = [
+        (INPUTS_DIGEST_ANNOTATION, Some(draft.inputs_digest.as_str())),
+        (RENDERED_DIGEST_ANNOTATION, Some(draft.rendered_digest.as_str())),
+        (CONTENT_DIGEST_ANNOTATION, Some(plan.inputs.content_digest.as_str())),
+        (PLAN_DIGEST_ANNOTATION, Some(digest.as_str())),
+        (CRD_CHANGES_ANNOTATION, crd_changes.as_deref()),
+        (ADDED_PERMISSIONS_ANNOTATION, added_permissions.as_deref()),
+    ];
+    let (account, planned) = (Some(&observed.account), Some(recorded.as_slice()));
+    let new = NewRevision { number, draft: &draft, account, planned };
     let name = observed.writer(cx).create(&new, &observed.revisions).await.map_err(Cause::transient)?;
     Ok(Outcome::Created(Created { name, bundle: draft.bundle, added_permissions }))
 }

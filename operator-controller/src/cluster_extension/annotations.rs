@@ -21,7 +21,6 @@ use crate::cluster_extension::observe::identity::{FORM, Record};
 /// Which values an annotation may have.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Values {
-    /// One of these.
     OneOf(&'static [&'static str]),
     /// The number of a revision, from 1 on.
     Revision,

@@ -3,13 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use kube::{Client, ResourceExt, api::ObjectMeta, core::DeserializeGuard, runtime::reflector::Store};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ObjectMeta, Patch},
+    core::DeserializeGuard,
+    runtime::reflector::Store,
+};
 use olm_api::{
-    names::OWNER_NAME_LABEL,
+    names::{EXTENSION_FIELD_MANAGER, OWNER_NAME_LABEL},
     v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_runtime::{Accounts, Clock, Discovery, Newest, OwnWrites};
+use olm_runtime::{Accounts, Clock, Discovery, Newest, OwnWrites, bounded, patch_as};
 use olm_semver::ReleaseSupport;
+use serde_json::Value;
 
 use crate::{
     bundles::Bundles,
@@ -60,6 +66,20 @@ impl Context {
     pub(crate) fn wrote_set(&self, extension: &ClusterExtension, set: &ObjectMeta) {
         let uid = extension.metadata.uid.as_deref().unwrap_or_default();
         self.written_sets.wrote_for(uid, set, self.clock.now());
+    }
+
+    /// Patches a revision of the extension.
+    pub(crate) async fn patch_set(
+        &self,
+        extension: &ClusterExtension,
+        name: &str,
+        patch: Value,
+    ) -> Result<ClusterObjectSet, kube::Error> {
+        let api: Api<ClusterObjectSet> = Api::all(self.controller());
+        let params = patch_as(EXTENSION_FIELD_MANAGER);
+        let written = bounded(api.patch(name, &params, &Patch::Merge(patch))).await?;
+        self.wrote_set(extension, &written.metadata);
+        Ok(written)
     }
 
     /// How long to wait for the store when it does not have what was last written for the extension.

@@ -12,9 +12,12 @@ pub(crate) mod rollback;
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
-use olm_api::{names::REINSTALL_ANNOTATION, v1::ClusterExtension};
+use olm_api::{
+    names::{INPUTS_DIGEST_ANNOTATION, REINSTALL_ANNOTATION},
+    v1::ClusterExtension,
+};
 use olm_fbc::{PROPERTY_KUBERNETES_VERSION, Property};
-use olm_objectset::{Origin, Phase, assign, phase_digest, prepare, sha256};
+use olm_objectset::{ObjectError, Origin, Phase, assign, phase_digest, prepare, sha256};
 use olm_render::Rendered;
 use olm_runtime::{AccountRef, MemoryShare};
 use serde_json::{Value, json};
@@ -40,10 +43,14 @@ pub(crate) enum Decision {
     Wait(Outcome),
     /// The revisions stay, whatever else could be had; only the deadline of the latest follows the spec. Why, in a
     /// sentence.
-    Keep { why: String },
+    Keep {
+        why: String,
+    },
     /// The latest revision is what is wanted; its record is brought up to date.
-    Refresh { chosen: Chosen, inputs: String },
-    /// A new revision.
+    Refresh {
+        chosen: Chosen,
+        inputs: String,
+    },
     Revise(Box<Planned>),
 }
 
@@ -64,7 +71,7 @@ pub(crate) async fn decide(cx: &Context, observed: &Observed<'_>) -> (Report, Op
 
 /// What the catalogs and the spec ask for.
 async fn by_catalogs(cx: &Context, observed: &Observed<'_>, report: Report) -> (Report, Option<Decision>) {
-    let (mut report, chosen) = resolve::choose(cx, observed).await.added_to(report);
+    let (mut report, chosen) = resolve::choose(cx, observed, report).await;
     let decision = async {
         let chosen = chosen?;
         report.resolved = Some(chosen.message());
@@ -154,11 +161,8 @@ fn phases(
     rendered: &Rendered,
     bundle: &BundleRecord,
 ) -> Result<(Vec<Phase>, String), Cause> {
-    let name = extension.name_any();
-    let origin = Origin { extension: &name, package: &bundle.package, version: &bundle.version };
-    let objects: Result<Vec<Value>, _> =
-        rendered.objects.iter().map(|object| prepare(object.clone(), &origin)).collect();
-    let phases = objects.map(assign).map_err(Cause::terminal)?;
+    let objects = rendered.objects.iter().cloned();
+    let phases = prepared(&extension.name_any(), bundle, objects).map_err(Cause::terminal)?;
     let digest = content_digest(&phases);
     let digest = match annotations::reinstall(extension) {
         Some(token) => sha256(&json!([digest, token])),
@@ -167,9 +171,22 @@ fn phases(
     Ok((phases, digest))
 }
 
+/// The objects with the marks of the extension and the bundle, by phase.
+///
+/// # Errors
+/// One of them has no apiVersion, kind or name.
+pub(crate) fn prepared(
+    extension: &str,
+    bundle: &BundleRecord,
+    objects: impl Iterator<Item = Value>,
+) -> Result<Vec<Phase>, ObjectError> {
+    let origin = Origin { extension, package: &bundle.package, version: &bundle.version };
+    objects.map(|object| prepare(object, &origin)).collect::<Result<_, _>>().map(assign)
+}
+
 /// Whether the revision's objects are these and no reinstallation is asked for.
 fn holds(extension: &ClusterExtension, revision: &Revision, rendered: &str, phases: &[Phase]) -> bool {
-    let asked = revision.rendered_digest.is_none() && annotations::reinstall(extension).is_some();
+    let asked = revision.rendered_digest().is_none() && annotations::reinstall(extension).is_some();
     !asked && revision.holds(rendered, phases)
 }
 
@@ -202,7 +219,8 @@ fn digest_of_inputs(
 
 /// Whether a revision was made from these inputs and acts as the account, which is one of them.
 pub(crate) fn is_made_from(revision: &Revision, inputs: &str, account: &AccountRef) -> bool {
-    revision.inputs_digest.as_deref() == Some(inputs) && revision.account.as_ref() == Some(account)
+    revision.annotation(INPUTS_DIGEST_ANNOTATION) == Some(inputs)
+        && revision.account.as_ref() == Some(account)
 }
 
 /// Digest of the objects in `phases`, as the revision that holds them records it.

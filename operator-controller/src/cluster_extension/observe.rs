@@ -147,5 +147,5 @@ async fn known_revisions(
 /// One of them cannot be read.
 pub(crate) fn revisions(cx: &Context, extension: &ClusterExtension) -> Result<Revisions, String> {
     let sets = cx.sets_of(extension)?;
-    Ok(Revisions::read(sets.iter().filter(|set| takeover::is_revision(extension, set))))
+    Ok(Revisions::read(sets.into_iter().filter(|set| takeover::is_revision(extension, set))))
 }

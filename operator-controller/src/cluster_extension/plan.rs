@@ -7,13 +7,12 @@ pub(crate) mod permissions;
 
 use std::borrow::Cow;
 
-use kube::{Api, Client, ResourceExt};
-use olm_api::v1::ClusterObjectSet;
+use kube::{Client, ResourceExt};
 use olm_fbc::Property;
 use olm_objectset::Phase;
 use olm_plan::{Inputs, InstalledBundle, Plan, Resolution, Section, image_changes, operator_permissions};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, ClientError, MemoryShare, api_text, bounded};
+use olm_runtime::{AccountRef, ClientError, MemoryShare};
 use serde_json::Value;
 
 use crate::{
@@ -161,15 +160,12 @@ pub(crate) async fn contents(
     revisions: &Revisions,
     account: Option<&Client>,
 ) -> Result<Contents, String> {
-    let sets: Api<ClusterObjectSet> = Api::all(cx.controller());
     let mut contents = Vec::new();
     for revision in revisions.active().rev() {
-        let failed = |cause: &dyn std::fmt::Display| {
-            format!("the content of revision {} could not be read: {cause}", revision.name)
-        };
-        let set = bounded(sets.get(&revision.name)).await.map_err(|e| failed(&api_text(&e)))?;
-        let phases = load(&set, &cx.contents, account).await;
-        contents.push((revision.number, phases.map_err(|e| failed(&e))?));
+        let phases = load(&revision.set, &cx.contents, account).await;
+        let phases = phases
+            .map_err(|cause| format!("the content of revision {} could not be read: {cause}", revision.name));
+        contents.push((revision.number, phases?));
     }
     Ok(contents)
 }

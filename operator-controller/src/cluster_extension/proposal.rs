@@ -1,7 +1,6 @@
 //! The plan of an extension's next revision, without carrying it out.
 
 use olm_api::v1::ClusterExtension;
-use olm_plan::Plan;
 use olm_runtime::AccountRef;
 
 use super::{
@@ -10,17 +9,9 @@ use super::{
     observe::{self, Observed, identity, service_account},
     report::{Outcome, StepError},
 };
-use crate::interest::Wanted;
+use crate::{interest::Wanted, plan::Next};
 
-/// What a reconcile would do.
-pub(crate) enum Proposal {
-    /// No new revision, and why.
-    Nothing(String),
-    /// A new revision, unless something in the plan is in the way.
-    Revision(Box<Plan>),
-}
-
-/// What the controller would do next for an extension, and what else is to be said.
+/// What the controller would do next for an extension.
 ///
 /// # Errors
 /// Those of a reconcile.
@@ -28,7 +19,7 @@ pub(crate) async fn propose(
     cx: &Context,
     extension: &ClusterExtension,
     default_account: Option<&AccountRef>,
-) -> Result<(Proposal, Vec<String>), StepError> {
+) -> Result<Next, StepError> {
     let account = service_account::acceptable(extension, default_account)
         .map_err(|errors| StepError::Validation { errors, terminal: true, advice: None })?;
     let revisions = observe::revisions(cx, extension).map_err(StepError::Revisions)?;
@@ -41,24 +32,15 @@ pub(crate) async fn propose(
         notes.push(format!("{unknown}: {error}."));
         None
     });
-    let (now, account_uid, platform) = (cx.clock.now(), None, None);
-    let observed = Observed {
-        extension,
-        account,
-        account_uid,
-        revisions,
-        platform,
-        notes,
-        now,
-        wanted: &Wanted::default(),
-    };
+    let (now, account_uid, platform, wanted) = (cx.clock.now(), None, None, &Wanted::default());
+    let observed = Observed { extension, account, account_uid, revisions, platform, notes, now, wanted };
     let (report, decision) = decide(cx, &observed).await;
     let (mut notes, latest) = (report.notes, observed.revisions.latest_active());
     let why = match (decision, report.outcome) {
         (None, Outcome::Failed(error)) => return Err(refusal.unwrap_or(error)),
         (Some(Decision::Revise(mut planned)), _) => {
             planned.plan.refusal = refusal.map(|refusal| refusal.to_string());
-            return Ok((Proposal::Revision(Box::new(planned.plan)), notes));
+            return Ok(Next::Revision(Box::new(planned.plan)));
         }
         (
             Some(Decision::Wait(Outcome::Pulling(why) | Outcome::Away { why, .. }) | Decision::Keep { why }),
@@ -73,5 +55,5 @@ pub(crate) async fn propose(
         },
     };
     notes.extend(refusal.map(|refusal| format!("Blocked: {refusal}")));
-    Ok((Proposal::Nothing(why), notes))
+    Ok(Next::Nothing { why, notes })
 }

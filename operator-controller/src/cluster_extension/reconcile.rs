@@ -44,8 +44,8 @@ const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_M
 /// The controller of ClusterExtensions.
 pub(crate) struct Extensions {
     cx: Context,
-    /// UIDs of extensions without Secrets that lack an owner: their last reconcile went well, or nothing was written for
-    /// them yet. A process that died, or a reconcile that failed, may have left some, which the next one removes.
+    /// UIDs of extensions without Secrets that lack an owner: what was written for them last was written whole, or nothing
+    /// was yet. A process that died, or a write that failed, may have left some, which the next reconcile removes.
     tidy: Mutex<BTreeSet<String>>,
     objects: ObjectWriter<ClusterExtension>,
 }
@@ -108,17 +108,24 @@ impl Extensions {
         now: Timestamp,
     ) -> Report {
         let (cx, uid) = (&self.cx, extension.uid().unwrap_or_default());
-        // Put back when the reconcile has gone well, and in no other way out of it.
+        // Put back when nothing was written or all of it, and in no other way out of the reconcile.
         let is_tidy = self.tidy().remove(&uid);
         let notes = policy.note(extension).into_iter().collect();
-        let report = match observe(cx, (extension, wanted), notes, is_tidy, now).await {
+        let (report, is_tidy) = match observe(cx, (extension, wanted), notes, is_tidy, now).await {
             Ok(observed) => match decide(cx, &observed).await {
-                (report, Some(decision)) => Report { outcome: act(cx, &observed, decision).await, ..report },
-                (report, None) => report,
+                (report, Some(decision)) => {
+                    let report = Report { outcome: act(cx, &observed, decision).await, ..report };
+                    let is_whole = report.error().is_none();
+                    (report, is_whole)
+                }
+                (report, None) => (report, true),
             },
-            Err(report) => *report,
+            Err(report) => {
+                let is_as_before = is_tidy && report.error().is_none();
+                (*report, is_as_before)
+            }
         };
-        if report.error().is_none() && (is_tidy || report.outcome != Outcome::Recorded) {
+        if is_tidy {
             self.tidy().insert(uid);
         }
         let name = extension.name_any();
@@ -146,7 +153,6 @@ impl Extensions {
         self.cx.installed.forget(name);
         self.cx.platform.forget(name);
         self.cx.bundles.release(name);
-        self.tidy().remove(uid);
         self.objects.forget(uid);
         self.cx.written_sets.forget(uid);
     }
@@ -200,12 +206,15 @@ impl Extensions {
     /// Removes the finalizers. Objects are deleted by garbage collection, through the revisions' owner references; what
     /// a deletion policy keeps has none.
     async fn release(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
-        self.forget(&extension.name_any(), &extension.uid().unwrap_or_default());
+        let uid = extension.uid().unwrap_or_default();
+        self.forget(&extension.name_any(), &uid);
         if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
             let writer = RevisionWriter { cx: &self.cx, extension, account_uid: None };
-            if let Err(error) = writer.tidy_secrets().await {
+            let is_tidy = self.tidy().contains(&uid);
+            if !is_tidy && let Err(error) = writer.tidy_secrets().await {
                 return Next::Retry(error);
             }
+            self.tidy().insert(uid.clone());
             match (ExtensionPolicy { cx: &self.cx, extension }).release().await {
                 Ok(true) => {}
                 Ok(false) => return Next::After(requeue::AT_REST_RETRY),
@@ -215,8 +224,13 @@ impl Extensions {
                 }
             }
         }
-        let removed = self.objects.remove_finalizers(extension, &FINALIZERS).await;
-        removed.map_or_else(Next::Retry, |_| Next::Await)
+        match self.objects.remove_finalizers(extension, &FINALIZERS).await {
+            Ok(_) => {
+                self.tidy().remove(&uid);
+                Next::Await
+            }
+            Err(error) => Next::Retry(error),
+        }
     }
 
     /// Reports why a deletion is held.

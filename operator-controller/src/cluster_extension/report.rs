@@ -49,12 +49,7 @@ pub(crate) enum StepError {
         answer_at: Option<Timestamp>,
     },
     /// The chosen bundle could not be fetched, rendered or written.
-    Bundle {
-        /// The bundle in question.
-        bundle: BundleRecord,
-        /// What went wrong.
-        cause: Cause,
-    },
+    Bundle { bundle: BundleRecord, cause: Cause },
 }
 
 /// What went wrong with a bundle.
@@ -165,13 +160,11 @@ pub(crate) struct Created {
     pub(crate) added_permissions: Option<String>,
 }
 
-/// How a reconcile ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum Outcome {
     /// The latest revision is what is wanted; the other loop rolls it out.
     #[default]
     Settled,
-    /// A revision was made.
     Created(Created),
     /// Namespace and ServiceAccount were recorded on the extension, whose event causes the next reconcile.
     Recorded,
@@ -179,12 +172,10 @@ pub(crate) enum Outcome {
     Pulling(String),
     /// What the spec asks for is not known to be there: the installed bundle cannot be pulled.
     Away {
-        /// Why, in a sentence.
         why: String,
         /// When it is pulled again.
         next_pull: Option<NextPull>,
     },
-    /// It ended early.
     Failed(StepError),
 }
 

@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
     names::{
-        DELETION_POLICY_ANNOTATION, EXTENSION_FIELD_MANAGER, EXTENSIONS_PREFIX, OBJECT_FIELD_MANAGER,
-        OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_OF_ANNOTATION, TEARDOWN_FINALIZER,
+        DELETION_POLICY_ANNOTATION, EXTENSIONS_PREFIX, OBJECT_FIELD_MANAGER, OWNER_NAME_LABEL, PACKAGE_NAME,
+        REVISION_OF_ANNOTATION, TEARDOWN_FINALIZER,
     },
     ownership::{ExtensionId, Relation, mark, relation},
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
@@ -28,6 +28,7 @@ use olm_runtime::{AccountRef, api_text, bounded, if_exists, patch_as};
 use serde_json::{Value, json};
 
 use crate::cluster_extension::Context;
+use crate::cluster_extension::act::revision::controller_reference;
 use crate::cluster_extension::observe::revisions::account_annotations;
 use crate::cluster_extension::observe::service_account;
 use crate::deletion_policy::revision::{claim, reason};
@@ -76,7 +77,6 @@ impl PolicyState {
         }
     }
 
-    /// Writes the condition.
     pub(crate) fn set_condition(&self, conditions: &mut Conditions, generation: Option<i64>, now: Timestamp) {
         let (policy, status, text) = match self {
             Self::AsBefore | Self::Unknown(_) => return,
@@ -175,20 +175,13 @@ impl ExtensionPolicy<'_> {
     ) -> Result<ClusterObjectSet, String> {
         let value = (policy != DeletionPolicy::Delete).then_some(policy.as_str());
         let patch = json!({"metadata": {"annotations": {DELETION_POLICY_ANNOTATION: value}}});
-        let params = patch_as(EXTENSION_FIELD_MANAGER);
         let name = set.name_any();
-        let patched = bounded(self.set_api().patch(&name, &params, &Patch::Merge(&patch))).await;
-        let written = patched
-            .map_err(|e| format!("writing the deletion policy to revision {name:?}: {}", api_text(&e)))?;
-        self.cx.wrote_set(self.extension, &written.metadata);
-        Ok(written)
+        let patched = self.cx.patch_set(self.extension, &name, patch).await;
+        patched.map_err(|e| format!("writing the deletion policy to revision {name:?}: {}", api_text(&e)))
     }
 
     /// Gives the extension the revisions of its name and package that nobody owns: those of an earlier extension
     /// that was deleted without its dependents. They carry the mark of that one.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn adopt(&self, account: &AccountRef) -> Result<(), String> {
         let name = self.extension.name_any();
         let package =
@@ -212,14 +205,11 @@ impl ExtensionPolicy<'_> {
         for (revision, version) in left {
             let patch = json!([
                 {"op": "test", "path": "/metadata/resourceVersion", "value": version},
-                {"op": "add", "path": "/metadata/ownerReferences", "value": [{
-                    "apiVersion": ClusterExtension::api_version(&()),
-                    "kind": ClusterExtension::kind(&()),
-                    "name": name,
-                    "uid": self.extension.uid(),
-                    "controller": true,
-                    "blockOwnerDeletion": true,
-                }]},
+                {
+                    "op": "add",
+                    "path": "/metadata/ownerReferences",
+                    "value": [controller_reference::<ClusterExtension>(&self.extension.metadata)],
+                },
                 {
                     "op": "replace",
                     "path": format!("/metadata/annotations/{}", REVISION_OF_ANNOTATION.replace('/', "~1")),
@@ -250,6 +240,13 @@ impl ExtensionPolicy<'_> {
         if !retains || self.extension.finalizers().iter().any(|finalizer| finalizer == ORPHAN_FINALIZER) {
             return Ok(true);
         }
+        // While deleted revisions are at work nothing is asked: the store shows when they are at rest.
+        let is_at_work =
+            |set: &ClusterObjectSet| set.metadata.deletion_timestamp.is_some() && has_teardown(set);
+        if self.cx.sets_of(self.extension)?.iter().any(|set| self.controls(set) && is_at_work(set)) {
+            return Ok(false);
+        }
+        // Listed, because what is deleted or changed from here on does not come back: the newest state decides.
         let sets = self.list().await?;
         let crds = self.converting(&sets).await?;
         if crds.is_empty() {
@@ -285,7 +282,8 @@ impl ExtensionPolicy<'_> {
 
     /// The kept CRDs with webhook conversion that nobody looks after once the extension is gone.
     async fn converting(&self, sets: &[ClusterObjectSet]) -> Result<Vec<(String, Value)>, String> {
-        let api: Api<CustomResourceDefinition> = Api::all(self.cx.accounts.controller());
+        // Nobody keeps whole CRDs in memory.
+        let api: Api<CustomResourceDefinition> = Api::all(self.cx.controller());
         let listed = bounded(api.list(&self.mine())).await;
         let listed = listed.map_err(|e| format!("listing the CRDs of the extension: {}", api_text(&e)))?;
         let left = |set: &&ClusterObjectSet| {
@@ -317,8 +315,12 @@ impl ExtensionPolicy<'_> {
             if set.metadata.deletion_timestamp.is_none() {
                 let deleted = if_exists(self.set_api().delete(&name, &DeleteParams::background())).await;
                 let failed = |e| format!("deleting revision {name:?}: {}", api_text(&e));
-                at_rest &= deleted.map_err(failed)?.is_none();
-            } else if set.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER) {
+                let Some(deleted) = deleted.map_err(failed)? else { continue };
+                if let Some(set) = deleted.left() {
+                    self.cx.wrote_set(self.extension, &set.metadata);
+                }
+                at_rest = false;
+            } else if has_teardown(set) {
                 at_rest = false;
             }
         }
@@ -335,8 +337,12 @@ impl ExtensionPolicy<'_> {
     }
 
     fn set_api(&self) -> Api<ClusterObjectSet> {
-        Api::all(self.cx.accounts.controller())
+        Api::all(self.cx.controller())
     }
+}
+
+fn has_teardown(set: &ClusterObjectSet) -> bool {
+    set.finalizers().iter().any(|finalizer| finalizer == TEARDOWN_FINALIZER)
 }
 
 /// Leaves a CRD without its webhook, as the account; or only asks whether that is possible.

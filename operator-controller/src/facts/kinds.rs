@@ -9,24 +9,20 @@ use std::{
     time::Duration,
 };
 
-use futures::{Stream, StreamExt, stream::SelectAll};
+use futures::StreamExt;
 use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::PartialObjectMeta,
-    runtime::watcher::{self, Event},
-};
+use kube::{Client, ResourceExt, runtime::watcher::Event};
 use olm_object::{ObjectKey, defined_kinds};
 use olm_objectset::{UnknownKinds, UnservedKind, unserved_kind};
 use olm_runtime::{Chance, Discovery, DiscoveryError, Kind};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::{sync::SetOnce, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+use super::watched::{Changes, add};
 use crate::interest::{Interest, Interests};
 
 /// When the interest in a group fires after a change: at once, and later because discovery may lag.
@@ -103,7 +99,6 @@ pub(crate) async fn survey(discovery: &Discovery, objects: &[&Value], policy: Un
     found
 }
 
-/// What the watches report.
 enum Changed {
     /// A CustomResourceDefinition, by name.
     Crd(String),
@@ -140,10 +135,20 @@ impl Kinds {
         interests: Interests,
         stop: CancellationToken,
     ) {
-        let mut changes = SelectAll::new();
-        let crds = Api::<PartialObjectMeta<CustomResourceDefinition>>::all(client.clone());
-        changes.push(changed(crds, chance, |name| Some(of_crd(name))).boxed());
-        changes.push(changed(Api::<PartialObjectMeta<APIService>>::all(client), chance, of_service).boxed());
+        let mut changes = Changes::new();
+        add::<CustomResourceDefinition, _>(&mut changes, &client, chance, |event| match event {
+            Event::Init => None,
+            Event::InitDone => Some(Changed::CrdsListed),
+            Event::Apply(crd) | Event::InitApply(crd) | Event::Delete(crd) => {
+                Some(Changed::Crd(crd.name_any()))
+            }
+        });
+        add::<APIService, _>(&mut changes, &client, chance, |event| match event {
+            Event::Init | Event::InitDone => None,
+            Event::Apply(service) | Event::InitApply(service) | Event::Delete(service) => {
+                Some(Changed::Service { group: group_of(&service.name_any()) })
+            }
+        });
         // Groups that changed: when their interest fires next, and how often it did.
         let mut due: BTreeMap<String, (Instant, usize)> = BTreeMap::new();
         loop {
@@ -203,40 +208,6 @@ fn fire_due(due: &mut BTreeMap<String, (Instant, usize)>, discovery: &Discovery,
 /// The group in `<plural>.<group>` and `<version>.<group>`.
 fn group_of(name: &str) -> String {
     name.split_once('.').map_or("", |(_, group)| group).to_owned()
-}
-
-/// What the name of a CustomResourceDefinition means, or that there is none left in a list.
-fn of_crd(name: Option<String>) -> Changed {
-    name.map_or(Changed::CrdsListed, Changed::Crd)
-}
-
-/// The same for APIServices.
-fn of_service(name: Option<String>) -> Option<Changed> {
-    name.map(|name| Changed::Service { group: group_of(&name) })
-}
-
-fn changed<K, R>(
-    api: Api<PartialObjectMeta<K>>,
-    chance: &Chance,
-    read: R,
-) -> impl Stream<Item = Changed> + Send + use<K, R>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-    R: Fn(Option<String>) -> Option<Changed> + Copy + Send + Sync + 'static,
-{
-    chance.watch(api, watcher::Config::default()).filter_map(move |event| async move {
-        match event {
-            Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) => {
-                read(Some(object.name_any()))
-            }
-            Ok(Event::InitDone) => read(None),
-            Ok(Event::Init) => None,
-            Err(error) => {
-                tracing::debug!(%error, "watch of the served kinds interrupted");
-                None
-            }
-        }
-    })
 }
 
 #[cfg(test)]

@@ -6,17 +6,13 @@
 //!
 //! Source of the rules: openshift/cluster-olm-operator `pkg/controller/incompatible_operator_controller.go`.
 
-use std::{
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use std::{fmt, future::ready};
 
-use futures::{Stream, StreamExt as _};
+use futures::StreamExt as _;
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject},
     core::GroupVersionKind,
-    runtime::watcher::{self, Event},
 };
 use olm_fbc::PROPERTY_MAX_OPENSHIFT_VERSION;
 use olm_runtime::Chance;
@@ -28,10 +24,9 @@ use prometheus_client::{
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
-use super::kinds::Kinds;
+use super::{Known, kinds::Kinds, watched::object};
 use crate::interest::{Interest, Interests};
 
 /// A minor version of the platform.
@@ -75,18 +70,13 @@ fn number(text: &str) -> Option<u64> {
 pub(crate) enum Verdict {
     /// The bundle has no limit, or the cluster is no platform with versions of its own.
     NoLimit,
-    /// The next minor version is supported.
     Compatible {
-        /// The limit.
         limit: Minor,
-        /// The platform's next minor version.
         next: Minor,
     },
     /// The platform will not be updated to its next minor version.
     Incompatible {
-        /// The limit.
         limit: Minor,
-        /// The platform's next minor version.
         next: Minor,
     },
     /// The limit cannot be understood; the platform will not be updated either.
@@ -169,9 +159,8 @@ struct Label {
 /// The platform's version as last seen, and the metric.
 #[derive(Debug, Default)]
 pub(crate) struct Platform {
-    version: Mutex<Option<Minor>>,
-    /// Set when the version is known, or that there is none.
-    known: SetOnce<()>,
+    /// Of a cluster without a ClusterVersion there is none.
+    version: Known<Option<Minor>>,
     blocked: Family<Label, Gauge>,
 }
 
@@ -188,17 +177,12 @@ impl Platform {
 
     /// Takes note of the ClusterVersion's version (`None`: there is no ClusterVersion); whether that is news.
     fn set(&self, version: Option<&str>) -> bool {
-        let minor = version.and_then(Minor::of);
-        let mut version = self.version.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = std::mem::replace(&mut *version, minor) != minor;
-        // It may be known already.
-        let is_first = self.known.set(()).is_ok();
-        changed || is_first
+        self.version.set(version.and_then(Minor::of))
     }
 
     /// Waits until the version is known, or that there is none.
     pub(crate) async fn ready(&self) {
-        self.known.wait().await;
+        self.version.ready().await;
     }
 
     /// Follows the ClusterVersion until `stop`, once there are such objects.
@@ -223,10 +207,18 @@ impl Platform {
                 () = kinds.ready() => set(None),
             }
             kinds.cluster_versions().await;
-            let mut versions = std::pin::pin!(cluster_version(client, chance));
-            while let Some(version) = versions.next().await {
-                set(version.as_deref());
-            }
+            let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
+            let resource = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
+            let versions = object(Api::<DynamicObject>::all_with(client, &resource), "version", chance);
+            let version = |object: &DynamicObject| {
+                let version = object.data.pointer("/status/desired/version").and_then(|v| v.as_str());
+                version.map(str::to_owned)
+            };
+            let following = versions.for_each(|found| {
+                set(found.as_ref().and_then(version).as_deref());
+                ready(())
+            });
+            following.await;
         };
         // Nothing but its time ends it.
         let _ = stop.run_until_cancelled(following).await;
@@ -234,9 +226,7 @@ impl Platform {
 
     /// What the properties of an extension's highest active revision mean here, once that is known; the metric follows.
     pub(crate) fn judge(&self, extension: &str, properties: Option<&str>) -> Option<Verdict> {
-        self.known.get()?;
-        let version = *self.version.lock().unwrap_or_else(PoisonError::into_inner);
-        let both = version.zip(properties);
+        let both = self.version.get()?.zip(properties);
         let verdict = both.map_or(Verdict::NoLimit, |(version, properties)| judge(properties, version));
         let label = Label { name: extension.to_owned() };
         match &verdict {
@@ -249,44 +239,9 @@ impl Platform {
         Some(verdict)
     }
 
-    /// The extension is gone.
     pub(crate) fn forget(&self, extension: &str) {
         self.blocked.remove(&Label { name: extension.to_owned() });
     }
-}
-
-/// The versions that the ClusterVersion has had since; `None` while there is none.
-fn cluster_version(client: Client, chance: &Chance) -> impl Stream<Item = Option<String>> + Send + use<> {
-    let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
-    let api: Api<DynamicObject> = Api::all_with(client, &resource);
-    let only = watcher::Config::default().fields("metadata.name=version");
-    // A list without it says so only by its end.
-    let mut listed = None;
-    chance.watch(api, only).filter_map(move |event| {
-        let version = |object: &DynamicObject| {
-            let version = object.data.pointer("/status/desired/version").and_then(|v| v.as_str());
-            version.map(str::to_owned)
-        };
-        let news = match event {
-            Ok(Event::Apply(object)) => Some(version(&object)),
-            Ok(Event::Delete(_)) => Some(None),
-            Ok(Event::Init) => {
-                listed = None;
-                None
-            }
-            Ok(Event::InitApply(object)) => {
-                listed = version(&object);
-                None
-            }
-            Ok(Event::InitDone) => Some(listed.take()),
-            Err(error) => {
-                tracing::debug!(%error, "watch of ClusterVersions interrupted");
-                None
-            }
-        };
-        std::future::ready(news)
-    })
 }
 
 #[cfg(test)]

@@ -8,15 +8,11 @@ use std::{
     time::Duration,
 };
 
-use futures::{Stream, StreamExt as _, stream::SelectAll};
+use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use kube::{
-    Api, Client, Resource, ResourceExt as _,
-    api::PartialObjectMeta,
-    runtime::watcher::{self, Event},
-};
+use kube::{Api, Client, Resource, api::PartialObjectMeta, runtime::watcher::Event};
 use olm_runtime::{Backoff, BackoffLimits, Chance, api_text, bounded};
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -25,9 +21,13 @@ use prometheus_client::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use tokio::{sync::watch, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::{
+    Known,
+    watched::{Changes, add},
+};
 use crate::{
     admission::{
         DELETION_POLICY, EXTENSION_ANNOTATIONS, EXTENSION_RECORDS, NAMES, OBJECT_SET_OWNER, objects,
@@ -66,16 +66,16 @@ impl Enforcement {
         "the admission policies that guard service accounts have not been compared with the manifests yet";
 }
 
-/// What is known of the policies.
+/// The result of the last comparison.
 #[derive(Debug)]
-struct Known {
+struct Comparison {
     /// What was found wrong when they were compared last.
     missing: BTreeMap<&'static str, String>,
     /// Since when that may be out of date, and why it could not be looked at again.
     doubt: Option<(Instant, String)>,
 }
 
-impl Known {
+impl Comparison {
     /// Why nothing has been known for longer than a moment.
     fn unknown(&self) -> Option<&str> {
         self.doubt.as_ref().filter(|(since, _)| since.elapsed() >= MOMENT).map(|(_, why)| why.as_str())
@@ -85,8 +85,8 @@ impl Known {
 /// Whether the admission policies are in force; shared by those who report it.
 #[derive(Debug, Clone)]
 pub(crate) struct Guard {
-    known: Arc<RwLock<Known>>,
-    compared: watch::Sender<bool>,
+    known: Arc<RwLock<Comparison>>,
+    compared: Known<()>,
     in_force: Family<PolicyLabel, Gauge>,
 }
 
@@ -98,14 +98,14 @@ impl Guard {
             "1 if the admission policy of this name and its binding are as in the manifests",
             in_force.clone(),
         );
-        let known = Known { missing: BTreeMap::new(), doubt: Some((Instant::now(), NOT_YET.to_owned())) };
-        Self { known: Arc::new(RwLock::new(known)), compared: watch::Sender::new(false), in_force }
+        let known =
+            Comparison { missing: BTreeMap::new(), doubt: Some((Instant::now(), NOT_YET.to_owned())) };
+        Self { known: Arc::new(RwLock::new(known)), compared: Known::default(), in_force }
     }
 
     /// Waits until the policies have been compared once.
     pub(crate) async fn ready(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.compared.subscribe().wait_for(|compared| *compared).await;
+        self.compared.ready().await;
     }
 
     /// Whether the policies that guard accounts and revisions are in force.
@@ -176,9 +176,9 @@ impl Guard {
         let fresh = found.iter().filter(|(name, text)| known.missing.get(*name) != Some(*text));
         let fresh = fresh.map(|(name, text)| (*name, text.clone())).collect();
         let changed = known.missing != found || known.unknown().is_some();
-        *known = Known { missing: found, doubt: None };
+        *known = Comparison { missing: found, doubt: None };
         drop(known);
-        self.compared.send_replace(true);
+        self.compared.set(());
         (fresh, changed)
     }
 }
@@ -203,9 +203,9 @@ pub(crate) async fn run(
     changed: impl Fn(),
     stop: CancellationToken,
 ) {
-    let mut sightings = SelectAll::new();
-    sightings.push(changes_of::<ValidatingAdmissionPolicy>(client.clone(), chance).boxed());
-    sightings.push(changes_of::<ValidatingAdmissionPolicyBinding>(client.clone(), chance).boxed());
+    let mut sightings = Changes::new();
+    add(&mut sightings, &client, chance, changed_policy::<ValidatingAdmissionPolicy>);
+    add(&mut sightings, &client, chance, changed_policy::<ValidatingAdmissionPolicyBinding>);
     let backoff = Backoff::new(RETRY);
     let mut reported = false;
     loop {
@@ -248,19 +248,10 @@ pub(crate) async fn run(
     }
 }
 
-fn changes_of<K>(client: Client, chance: &Chance) -> impl Stream<Item = ()> + Send + use<K>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-{
-    let api: Api<PartialObjectMeta<K>> = Api::all(client);
-    let watched = chance.watch(api, watcher::Config::default());
-    watched.filter_map(|event| async move {
-        let object = match event {
-            Ok(Event::Apply(object) | Event::Delete(object)) => Some(object),
-            Ok(Event::Init | Event::InitApply(_) | Event::InitDone) | Err(_) => None,
-        };
-        object.filter(|object| NAMES.contains(&object.name_any().as_str())).map(drop)
-    })
+/// Whether an event is a change of one of ours.
+fn changed_policy<K>(event: Event<PartialObjectMeta<K>>) -> Option<()> {
+    let (Event::Apply(object) | Event::Delete(object)) = event else { return None };
+    NAMES.contains(&object.metadata.name?.as_str()).then_some(())
 }
 
 /// The policies that are not as they should be, and what is wrong with each.

@@ -5,20 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use futures::{Stream, StreamExt, stream::SelectAll};
+use futures::StreamExt;
 use k8s_openapi::api::{
     core::v1::ServiceAccount,
     rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
 };
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::PartialObjectMeta,
-    runtime::watcher::{self, Event},
-};
+use kube::{Client, ResourceExt, api::PartialObjectMeta, runtime::watcher::Event};
 use olm_runtime::{AccountRef, Accounts, Chance};
-use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use super::watched::{Changes, add};
 use crate::interest::{Interest, Interests};
 
 /// What an event of a watch means.
@@ -67,12 +63,13 @@ pub(crate) async fn run(
     interests: Interests,
     stop: CancellationToken,
 ) {
-    let mut changes = SelectAll::new();
-    changes.push(changed_accounts(client.clone(), chance).boxed());
-    changes.push(changed::<Role>(client.clone(), chance).boxed());
-    changes.push(changed::<RoleBinding>(client.clone(), chance).boxed());
-    changes.push(changed::<ClusterRole>(client.clone(), chance).boxed());
-    changes.push(changed::<ClusterRoleBinding>(client, chance).boxed());
+    let mut changes = Changes::new();
+    let mut listed = BTreeMap::new();
+    add(&mut changes, &client, chance, move |event| meaning(event, &mut listed));
+    add(&mut changes, &client, chance, |event| rule::<Role>(&event));
+    add(&mut changes, &client, chance, |event| rule::<RoleBinding>(&event));
+    add(&mut changes, &client, chance, |event| rule::<ClusterRole>(&event));
+    add(&mut changes, &client, chance, |event| rule::<ClusterRoleBinding>(&event));
     let mut known = Known::default();
     while let Some(Some(change)) = stop.run_until_cancelled(changes.next()).await {
         for account in known.update(change) {
@@ -84,37 +81,6 @@ pub(crate) async fn run(
         }
         interests.fire(&Interest::Rbac);
     }
-}
-
-fn changed<K>(client: Client, chance: &Chance) -> impl Stream<Item = Change> + Send + use<K>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
-{
-    let api: Api<PartialObjectMeta<K>> = Api::all(client);
-    chance.watch(api, watcher::Config::default()).filter_map(|event| async move {
-        match event {
-            Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone) => Some(Change::Rule),
-            Ok(Event::Init | Event::InitApply(_)) => None,
-            Err(error) => {
-                tracing::debug!(%error, "watch of access rules interrupted");
-                None
-            }
-        }
-    })
-}
-
-fn changed_accounts(client: Client, chance: &Chance) -> impl Stream<Item = Change> + Send + use<> {
-    let api: Api<PartialObjectMeta<ServiceAccount>> = Api::all(client);
-    let mut listed = BTreeMap::new();
-    chance.watch(api, watcher::Config::default()).filter_map(move |event| {
-        std::future::ready(match event {
-            Ok(event) => meaning(event, &mut listed),
-            Err(error) => {
-                tracing::debug!(%error, "watch of ServiceAccounts interrupted");
-                None
-            }
-        })
-    })
 }
 
 /// What an event of the ServiceAccounts' watch means; `listed` is what a list has shown so far.
@@ -139,6 +105,11 @@ fn meaning(
         }
         Event::InitDone => Some(Change::All(std::mem::take(listed))),
     }
+}
+
+/// The same for every other kind.
+fn rule<K>(event: &Event<PartialObjectMeta<K>>) -> Option<Change> {
+    matches!(event, Event::Apply(_) | Event::Delete(_) | Event::InitDone).then_some(Change::Rule)
 }
 
 #[cfg(test)]

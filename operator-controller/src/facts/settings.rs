@@ -1,22 +1,16 @@
 //! What the administrator sets for all extensions: the ConfigMap that the admission policies read as well, or the
 //! flags of a process without policies.
 
-use std::{
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{future::ready, time::Duration};
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Client, ResourceExt as _,
-    runtime::watcher::{self, Event},
-};
+use kube::{Api, Client, ResourceExt as _};
 use olm_runtime::{AccountRef, Chance};
-use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
+use super::{Known, watched::object};
 use crate::{
     admission::{DEFAULT_ACCOUNT_KEY, SETTINGS_CONFIG_MAP},
     interest::{Interest, Interests},
@@ -35,11 +29,10 @@ struct DefaultAccount {
 }
 
 /// The settings in force; clones see a change at once.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
-    default_account: Arc<RwLock<Option<DefaultAccount>>>,
-    /// Set when the ConfigMap was read, or need not be.
-    known: Arc<SetOnce<()>>,
+    /// Known when the ConfigMap was read, or need not be.
+    default_account: Known<Option<DefaultAccount>>,
     /// A flag named the account: the ConfigMap is not asked.
     fixed: bool,
 }
@@ -47,48 +40,36 @@ pub(crate) struct Settings {
 impl Settings {
     /// `default_account` is what a flag said.
     pub(crate) fn new(default_account: Option<AccountRef>) -> Self {
-        let fixed = default_account.is_some();
-        let known = Arc::new(if fixed { SetOnce::new_with(Some(())) } else { SetOnce::new() });
-        let default_account = default_account.map(|account| DefaultAccount { account, since: None });
-        Self { default_account: Arc::new(RwLock::new(default_account)), known, fixed }
+        let settings = Self { fixed: default_account.is_some(), ..Self::default() };
+        if let Some(account) = default_account {
+            settings.default_account.set(Some(DefaultAccount { account, since: None }));
+        }
+        settings
     }
 
     /// Waits until the settings are known.
     pub(crate) async fn ready(&self) {
-        self.known.wait().await;
+        self.default_account.ready().await;
     }
 
     /// Whether the settings are known: until then, nothing follows from there being no default account.
     pub(crate) fn are_known(&self) -> bool {
-        self.known.initialized()
+        self.default_account.get().is_some()
     }
 
     /// The account of extensions that name none.
     pub(crate) fn default_account(&self) -> Option<AccountRef> {
-        let present = self.default_account.read().unwrap_or_else(PoisonError::into_inner);
-        present.as_ref().map(|default| default.account.clone())
+        self.default_account.get().flatten().map(|default| default.account)
     }
 
     /// The same account, if it was the one that admission asked about for whatever was created at `created` or changed
     /// since: it was the default before.
     pub(crate) fn default_account_checked_at(&self, created: Option<Timestamp>) -> Option<AccountRef> {
-        let present = self.default_account.read().unwrap_or_else(PoisonError::into_inner);
-        let DefaultAccount { account, since } = present.as_ref()?;
+        let DefaultAccount { account, since } = self.default_account.get().flatten()?;
         let is_checked = since.zip(created).is_some_and(|(since, created)| {
             created.duration_since(since) >= jiff::SignedDuration::try_from(REPLACED).unwrap_or_default()
         });
-        is_checked.then(|| account.clone())
-    }
-
-    /// Whether it differs from what was in force.
-    fn set(&self, account: Option<DefaultAccount>) -> bool {
-        let mut present = self.default_account.write().unwrap_or_else(PoisonError::into_inner);
-        let differs = *present != account;
-        *present = account;
-        drop(present);
-        // It may be known already.
-        let is_first = self.known.set(()).is_ok();
-        differs || is_first
+        is_checked.then_some(account)
     }
 
     /// Follows the ConfigMap until `stop`.
@@ -103,38 +84,15 @@ impl Settings {
         if self.fixed {
             return;
         }
-        let api: Api<ConfigMap> = Api::namespaced(client, namespace);
-        let config = watcher::Config::default().fields(&format!("metadata.name={SETTINGS_CONFIG_MAP}"));
-        let mut events = chance.watch(api, config).boxed();
-        // A list without the ConfigMap says so only by its end.
-        let mut listed = None;
-        loop {
-            let event = tokio::select! {
-                () = stop.cancelled() => return,
-                event = events.next() => event,
-            };
-            let account = match event {
-                None => return,
-                Some(Ok(Event::Apply(map))) => default_of(&map),
-                Some(Ok(Event::Delete(_))) => None,
-                Some(Ok(Event::Init)) => {
-                    listed = None;
-                    continue;
-                }
-                Some(Ok(Event::InitApply(map))) => {
-                    listed = default_of(&map);
-                    continue;
-                }
-                Some(Ok(Event::InitDone)) => listed.take(),
-                Some(Err(error)) => {
-                    tracing::debug!(%error, "watch of the settings interrupted");
-                    continue;
-                }
-            };
-            if self.set(account) {
+        let maps = object::<ConfigMap>(Api::namespaced(client, namespace), SETTINGS_CONFIG_MAP, chance);
+        let following = maps.for_each(|map| {
+            if self.default_account.set(map.as_ref().and_then(default_of)) {
                 interests.fire(&Interest::Settings);
             }
-        }
+            ready(())
+        });
+        // Nothing but its time ends it.
+        let _ = stop.run_until_cancelled(following).await;
     }
 }
 
@@ -202,7 +160,7 @@ mod tests {
                 "data": {"default-service-account": "ns/a"},
             });
             let settings = Settings::new(None);
-            settings.set(default_of(&serde_json::from_value(map).unwrap()));
+            settings.default_account.set(default_of(&serde_json::from_value(map).unwrap()));
             settings
         };
         let is_used = |settings: &Settings, created: i64| {

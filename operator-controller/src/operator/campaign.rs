@@ -37,7 +37,7 @@ impl Operator {
             led
         };
         let second = async {
-            if let Content::Remote(_) = self.content {
+            if let Content::Remote(_) = self.loops.content {
                 return Ok(());
             }
             // Seen from the start on: a leader that died leaves both, and they run out together.

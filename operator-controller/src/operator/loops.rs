@@ -69,7 +69,7 @@ pub(crate) struct Options {
 
 impl Loops {
     /// Runs until `stop`. Nothing is reconciled before the facts are ready.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    pub(crate) async fn run(&self, stop: CancellationToken) {
         let (client, chance, interests) = (self.accounts.controller(), &self.chance, Interests::default());
         let fires = || interests.clone();
         let extensions = Source::<ClusterExtension>::all(client.clone(), chance);

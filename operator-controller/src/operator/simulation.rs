@@ -108,7 +108,9 @@ fn start(
 ) -> JoinHandle<()> {
     let content = crate::content::Content::Given(content.clone(), changes.clone());
     let clock = Arc::new(Since(Instant::now()));
-    tokio::spawn(loops(server.client(), run, clock, (content, folder.to_owned())).run(stop.clone()))
+    let loops = loops(server.client(), run, clock, (content, folder.to_owned()));
+    let stop = stop.clone();
+    tokio::spawn(async move { Box::pin(loops.run(stop)).await })
 }
 
 /// What came of a life.

@@ -382,7 +382,10 @@ impl ApiServer {
         }
         let Some(object) = changed else {
             self.changing(|store| store.delete(&key));
-            return (200, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}));
+            // As the API server has it, the answer is what finalizers leave of the object.
+            let left = self.state().store.get(&key).map(|object| Value::clone(object));
+            let gone = || json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
+            return (200, left.unwrap_or_else(gone));
         };
         let code = if request.method == Method::POST { 201 } else { 200 };
         (code, self.put(&key, object))

@@ -33,7 +33,10 @@ impl Properties {
         self.writes += 1;
         let found = match after {
             None => before.and_then(|object| deletion(key, object, store)),
-            Some(object) => self.report(key, object).or_else(|| moved_back(before?, object, store)),
+            Some(object) => self
+                .report(key, object)
+                .or_else(|| still_owned(key, object, store))
+                .or_else(|| moved_back(before?, object, store)),
         };
         let is_foreign =
             |object: &Value| object.pointer("/metadata/labels").is_some_and(|l| !l[FOREIGN_LABEL].is_null());
@@ -94,6 +97,18 @@ fn deletion((resource, ..): &Key, object: &Value, store: &Store) -> Option<Strin
         return Some(format!("it is deleted, and {} controls it and is active", set["metadata"]["name"]));
     }
     (!is_owned).then(|| "it is deleted, and nothing says that it is the program's".to_owned())
+}
+
+/// No CRD has an owner, whose end would be its own, while an extension reports that its policy is in force.
+fn still_owned((resource, ..): &Key, object: &Value, store: &Store) -> Option<String> {
+    if resource != "clusterextensions" || condition(object, "DeletionPolicy") != Some("True") {
+        return None;
+    }
+    let crds = store.objects().iter().filter(|((resource, ..), _)| resource == "customresourcedefinitions");
+    let owned =
+        |crd: &Value| crd["metadata"]["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty());
+    let found = crds.into_iter().find(|(_, crd)| owned(crd))?;
+    Some(format!("its deletion policy is reported as in force, and CRD {:?} has an owner", found.0.2))
 }
 
 /// The revision that controls an object.

@@ -6,6 +6,9 @@ use olm_api::names::WEBHOOK_CERTIFICATES_FIELD_MANAGER;
 use olm_object::text;
 use serde_json::{Value, json};
 
+/// Where a CRD names the Service of its conversion.
+const OF_CRD: &str = "/spec/conversion/webhook/clientConfig";
+
 /// The bundles, base64, by namespace and name of the Service that they are for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CaBundles(BTreeMap<(String, String), String>);
@@ -44,7 +47,9 @@ impl Injection {
     pub(crate) fn fill(&self, object: &Value) -> Value {
         let mut filled = object.clone();
         for (place, bundle) in &self.0 {
-            if let Some(config) = client_config(&mut filled, place).and_then(Value::as_object_mut) {
+            let pointer = pointer(&filled, place);
+            let config = pointer.and_then(|pointer| filled.pointer_mut(&pointer)?.as_object_mut());
+            if let Some(config) = config {
                 config.insert("caBundle".to_owned(), bundle.as_str().into());
             }
         }
@@ -120,37 +125,22 @@ fn places(object: &Value) -> Vec<Place> {
                 })
                 .collect()
         }
-        ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => object
-            .pointer("/spec/conversion/webhook/clientConfig")
-            .and_then(|config| place(None, config))
-            .into_iter()
-            .collect(),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => {
+            object.pointer(OF_CRD).and_then(|config| place(None, config)).into_iter().collect()
+        }
         _ => Vec::new(),
     }
 }
 
-fn config<'a>(object: &'a Value, place: &Place) -> Option<&'a Value> {
-    match &place.webhook {
-        None => object.pointer("/spec/conversion/webhook/clientConfig"),
-        Some(name) => object
-            .get("webhooks")?
-            .as_array()?
-            .iter()
-            .find(|webhook| webhook["name"] == name.as_str())?
-            .get("clientConfig"),
-    }
+/// The JSON pointer to a place in this very object.
+fn pointer(object: &Value, place: &Place) -> Option<String> {
+    let Some(name) = &place.webhook else { return Some(OF_CRD.to_owned()) };
+    let index = object.get("webhooks")?.as_array()?.iter().position(|webhook| webhook["name"] == *name)?;
+    Some(format!("/webhooks/{index}/clientConfig"))
 }
 
-fn client_config<'a>(object: &'a mut Value, place: &Place) -> Option<&'a mut Value> {
-    match &place.webhook {
-        None => object.pointer_mut("/spec/conversion/webhook/clientConfig"),
-        Some(name) => object
-            .get_mut("webhooks")?
-            .as_array_mut()?
-            .iter_mut()
-            .find(|webhook| webhook["name"] == name.as_str())?
-            .get_mut("clientConfig"),
-    }
+fn config<'a>(object: &'a Value, place: &Place) -> Option<&'a Value> {
+    object.pointer(&pointer(object, place)?)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use clap::ValueEnum;
 use olm_bundle::{BundleFiles, defines_crd};
 use olm_render::CertificateProvider;
 use olm_runtime::{Discovery, DiscoveryError};
@@ -10,7 +11,7 @@ use olm_runtime::{Discovery, DiscoveryError};
 const LIFETIME: Duration = Duration::from_hours(17_520);
 
 /// What the administrator says about providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum ProviderSetting {
     /// cert-manager or OpenShift's service CA where the cluster has their kinds, else the built-in provider.
     #[default]

@@ -109,8 +109,8 @@ impl Bundle {
                     made.operator(self.operator(*runs, &place.operator_image), &reads_config_maps())
                 }
                 Piece::Properties(properties) => made.annotation("olm.properties", properties),
-                Piece::Mode(mode) => {
-                    modes.push(mode.as_str());
+                Piece::Mode(supported) => {
+                    modes.push(supported.as_str());
                     made.modes(&modes)
                 }
                 Piece::SampleOperator => made,

@@ -24,10 +24,10 @@ fn names_of_tests(text: &str) -> BTreeSet<String> {
             names.insert(scenario.to_owned());
         } else if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
             is_test = true;
-        } else if let Some((name, _)) = function.and_then(|rest| rest.split_once('(')) {
-            if std::mem::take(&mut is_test) {
-                names.insert(name.to_owned());
-            }
+        } else if let Some((name, _)) = function.and_then(|rest| rest.split_once('('))
+            && std::mem::take(&mut is_test)
+        {
+            names.insert(name.to_owned());
         }
     }
     names

@@ -180,16 +180,17 @@ impl Demo {
     fn print_lines(&self, cluster: &Cluster, operator: &Operator) -> Result<()> {
         screen::line("Everything stays up until Ctrl-C. In another terminal:\n");
         let programs = target_folder()?;
-        let mut path = programs.display().to_string();
+        let mut folders = vec![programs];
         if matches!(self.place, Place::Own) {
             screen::example(
                 "use this control plane",
                 &format!("export KUBECONFIG={}", cluster.kubeconfig_admin().display()),
             );
             let kubectl = cluster.kubectl();
-            path += &format!(":{}", kubectl.parent().context("kubectl has no folder")?.display());
+            folders.push(kubectl.parent().context("kubectl has no folder")?.to_owned());
         }
-        screen::example("with its programs", &format!("export PATH={path}:$PATH"));
+        let folders = std::env::join_paths(folders)?;
+        screen::example("with its programs", &format!("export PATH={}:$PATH", folders.display()));
         let patch = |catalog: &str| {
             format!(
                 "kubectl patch clusterextension {NAME} --type=merge -p '{{\"spec\":{{\"source\":{{\"catalog\":{{{catalog}}}}}}}}}'"

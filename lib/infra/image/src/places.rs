@@ -52,7 +52,7 @@ mod tests {
         hosts.iter().map(|host| Box::pin(places.take(host)) as Waiting<'a>).collect()
     }
 
-    fn now<'a>(waiting: &mut Waiting<'a>) -> Option<Place> {
+    fn now(waiting: &mut Waiting<'_>) -> Option<Place> {
         waiting.now_or_never()
     }
 

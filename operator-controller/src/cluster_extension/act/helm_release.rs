@@ -10,24 +10,21 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, Patch},
-    core::PartialObjectMeta,
-};
+use kube::{Api, ResourceExt, api::ListParams, core::PartialObjectMeta};
 use olm_api::{
     ConditionStatus, ConditionType, ConditionUpdate, Reason,
     names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, EXTENSION_FIELD_MANAGER,
-        IDENTITY_ANNOTATION, PACKAGE_NAME, PROGRAM_FIELD_MANAGER,
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, IDENTITY_ANNOTATION, PACKAGE_NAME,
+        PROGRAM_FIELD_MANAGER,
     },
     v1::{BundleMetadata, ClusterExtension, ClusterObjectSet, ObservedPhase},
 };
-use olm_objectset::{Origin, Phase, Release, assign, limits::RELEASE_CHUNKS_MAX, phase_digest, prepare};
-use olm_runtime::{AccountRef, api_text, bounded, patch_as, post_as};
+use olm_objectset::{Phase, Release, limits::RELEASE_CHUNKS_MAX, phase_digest};
+use olm_runtime::{AccountRef, api_text, bounded, post_as};
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::{NewRevision, RevisionWriter};
+use crate::cluster_extension::decide::prepared;
 use crate::cluster_extension::observe::revisions::{BundleRecord, Revision, Revisions};
 use crate::cluster_extension::plan::Draft;
 use crate::cluster_extension::report::StepError;
@@ -75,7 +72,7 @@ impl Takeover<'_> {
         }
         let mut written = false;
         for revision in revisions.all().iter().filter(|r| !r.is_over()) {
-            if revision.migrated && revision.is_active() && !revision.succeeded() {
+            if revision.is_migrated() && revision.is_active() && !revision.succeeded() {
                 // A crash came between its creation and this.
                 let observed = self.observed_again(&revision.name).await?;
                 self.succeed(&revision.name, &observed).await?;
@@ -117,7 +114,8 @@ impl Takeover<'_> {
                 bundle.name, bundle.version, installed.name, installed.version
             )));
         }
-        let phases = phases(&release.name, &bundle, release.objects).map_err(|e| refused(&e))?;
+        let phases = prepared(&release.name, &bundle, release.objects.into_iter());
+        let phases = phases.map_err(|e| refused(&e.to_string()))?;
         let number = self.writer.next_number(&Revisions::default()).map_err(transient)?;
         let draft = Draft { bundle, phases, ..Draft::default() };
         let new = NewRevision { number, draft: &draft, account: self.account, planned: None };
@@ -178,14 +176,10 @@ impl Takeover<'_> {
 
     /// Records whom a revision acts as; upstream's act as the program.
     async fn give_account(&self, revision: &Revision, account: &AccountRef) -> Result<(), StepError> {
-        let sets: Api<ClusterObjectSet> = Api::all(self.writer.cx.controller());
         let annotations = self.writer.acting_as(account);
         let patch = json!({"metadata": {"uid": revision.uid, "annotations": annotations}});
-        let params = patch_as(EXTENSION_FIELD_MANAGER);
-        let patched = bounded(sets.patch(&revision.name, &params, &Patch::Merge(&patch))).await;
-        let written = patched.map_err(|e| transient(api_text(&e)))?;
-        self.writer.cx.wrote_set(self.writer.extension, &written.metadata);
-        Ok(())
+        let patched = self.writer.cx.patch_set(self.writer.extension, &revision.name, patch).await;
+        patched.map(drop).map_err(|e| transient(api_text(&e)))
     }
 
     /// The release of the extension that is deployed. Upstream marks one as deployed: of two, one is not upstream's.
@@ -293,16 +287,6 @@ fn is_of(bundle: &BundleRecord, installed: &BundleMetadata) -> bool {
 pub(crate) fn observed_phases(phases: &[Phase]) -> Vec<ObservedPhase> {
     let digest = |phase: &Phase| ObservedPhase { name: phase.name.clone(), digest: phase_digest(phase) };
     phases.iter().map(digest).collect()
-}
-
-fn phases(
-    extension: &str,
-    bundle: &BundleRecord,
-    objects: Vec<serde_json::Value>,
-) -> Result<Vec<Phase>, String> {
-    let origin = Origin { extension, package: &bundle.package, version: &bundle.version };
-    let prepared: Result<Vec<_>, _> = objects.into_iter().map(|o| prepare(o, &origin)).collect();
-    prepared.map(assign).map_err(|e| e.to_string())
 }
 
 fn is_controlled(

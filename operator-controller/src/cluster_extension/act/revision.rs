@@ -8,16 +8,15 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Api, Resource, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch},
+    api::{ApiResource, DeleteParams, DynamicObject},
     runtime::reflector::ObjectRef,
 };
 use olm_api::{
     names::{
-        ADDED_PERMISSIONS_ANNOTATION, CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION,
-        CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
-        MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION,
-        PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
-        TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
+        MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION,
+        REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
+        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     ownership::{revision_name, revision_of},
     v1::{ClusterExtension, ClusterObjectSet},
@@ -25,7 +24,7 @@ use olm_api::{
 use olm_fbc::{PROPERTY_GVK, PROPERTY_PACKAGE, Property};
 use olm_objectset::{Packed, default_probes, pack};
 use olm_render::CertificateProvider;
-use olm_runtime::{AccountRef, api_text, bounded, if_exists, patch_as, post_as};
+use olm_runtime::{AccountRef, api_text, bounded, if_exists, post_as};
 use serde_json::{Value, json};
 
 use crate::{
@@ -68,21 +67,11 @@ pub(crate) struct NewRevision<'a> {
     /// Whom it acts as; `None` only for what is taken over, which then waits for an account.
     pub(crate) account: Option<&'a AccountRef>,
     /// What is recorded of its plan; `None` when it is made of a Helm release.
-    pub(crate) planned: Option<Planned<'a>>,
+    pub(crate) planned: Option<&'a [Recorded<'a>]>,
 }
 
-/// What a revision records of the plan that it was made by.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Planned<'a> {
-    /// Digest of its objects.
-    pub(crate) content_digest: &'a str,
-    /// Digest of the plan.
-    pub(crate) plan_digest: &'a str,
-    /// CRD changes that were accepted and CRDs that are removed, as recorded.
-    pub(crate) crd_changes: Option<&'a str>,
-    /// A sentence about the permissions that its bundle has beyond those of the one installed before.
-    pub(crate) added_permissions: Option<&'a str>,
-}
+/// An annotation that a revision records something under, if there is anything.
+pub(crate) type Recorded<'a> = (&'static str, Option<&'a str>);
 
 /// Writes revisions of one extension.
 #[derive(Clone, Copy)]
@@ -91,6 +80,18 @@ pub(crate) struct RevisionWriter<'a> {
     pub(crate) extension: &'a ClusterExtension,
     /// UID of the ServiceAccount that the extension acts as, once it is known.
     pub(crate) account_uid: Option<&'a str>,
+}
+
+/// The reference to a controller that the owned object goes with.
+pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &ObjectMeta) -> Value {
+    json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
 }
 
 impl RevisionWriter<'_> {
@@ -125,9 +126,6 @@ impl RevisionWriter<'_> {
     /// Brings the mutable part of the latest revision up to date: its deadline, the record of its inputs, the catalog
     /// that has its bundle with the bundle's properties there, if there is one, and `account`, whom it acts as. Without
     /// an account that part stays as it is.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn refresh(
         &self,
         revision: &Revision,
@@ -136,12 +134,13 @@ impl RevisionWriter<'_> {
         origin: Option<(&str, &[Property])>,
     ) -> Result<(), String> {
         let deadline = self.extension.spec.progress_deadline_minutes;
-        let recorded = origin.is_none_or(|(catalog, _)| revision.catalog.as_deref() == Some(catalog));
+        let recorded =
+            origin.is_none_or(|(catalog, _)| revision.annotation(CATALOG_ANNOTATION) == Some(catalog));
         if recorded
             && account.is_none_or(|account| revision.account.as_ref() == Some(account))
-            && revision.progress_deadline_minutes == deadline
-            && revision.inputs_digest.as_deref() == Some(inputs_digest)
-            && revision.unknown_kinds.as_ref() == self.unknown_kinds()
+            && revision.set.spec.progress_deadline_minutes == deadline
+            && revision.annotation(INPUTS_DIGEST_ANNOTATION) == Some(inputs_digest)
+            && revision.set.annotations().get(UNKNOWN_KINDS_ANNOTATION) == self.unknown_kinds()
         {
             return Ok(());
         }
@@ -157,12 +156,8 @@ impl RevisionWriter<'_> {
             "metadata": {"uid": revision.uid, "annotations": annotations},
             "spec": {"progressDeadlineMinutes": deadline},
         });
-        let params = patch_as(EXTENSION_FIELD_MANAGER);
-        let patched = bounded(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
-        let written =
-            patched.map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
-        self.cx.wrote_set(self.extension, &written.metadata);
-        Ok(())
+        let patched = self.cx.patch_set(self.extension, &revision.name, patch).await;
+        patched.map(drop).map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))
     }
 
     fn unknown_kinds(&self) -> Option<&String> {
@@ -228,7 +223,7 @@ impl RevisionWriter<'_> {
         let target = draft.rolled_back_to.map(|number| number.to_string());
         let properties =
             draft.catalog.as_ref().map(|_| properties_text(&draft.catalog_properties)).transpose()?;
-        let mut recorded = vec![
+        let mut recorded: Vec<Recorded<'_>> = vec![
             (REVISION_OF_ANNOTATION, Some(uid.as_str())),
             (
                 WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
@@ -239,16 +234,7 @@ impl RevisionWriter<'_> {
             (CATALOG_PROPERTIES_ANNOTATION, properties.as_deref()),
             (ROLLED_BACK_TO_ANNOTATION, target.as_deref()),
         ];
-        if let Some(planned) = planned {
-            recorded.extend([
-                (INPUTS_DIGEST_ANNOTATION, Some(draft.inputs_digest.as_str())),
-                (RENDERED_DIGEST_ANNOTATION, Some(&draft.rendered_digest)),
-                (CONTENT_DIGEST_ANNOTATION, Some(planned.content_digest)),
-                (PLAN_DIGEST_ANNOTATION, Some(planned.plan_digest)),
-                (CRD_CHANGES_ANNOTATION, planned.crd_changes),
-                (ADDED_PERMISSIONS_ANNOTATION, planned.added_permissions),
-            ]);
-        }
+        recorded.extend(planned.into_iter().flatten());
         let account = account.into_iter().flat_map(|account| self.acting_as(account));
         let recorded = recorded.into_iter().filter_map(|(key, value)| Some((key, value?)));
         annotations.extend(account.chain(recorded).map(|(key, value)| (key.to_owned(), value.to_owned())));
@@ -282,14 +268,7 @@ impl RevisionWriter<'_> {
                     OWNER_NAME_LABEL: extension.name_any(),
                 },
                 "annotations": annotations,
-                "ownerReferences": [{
-                    "apiVersion": ClusterExtension::api_version(&()),
-                    "kind": ClusterExtension::kind(&()),
-                    "name": extension.name_any(),
-                    "uid": extension.uid(),
-                    "controller": true,
-                    "blockOwnerDeletion": true,
-                }],
+                "ownerReferences": [controller_reference::<ClusterExtension>(&extension.metadata)],
             },
             "spec": {
                 "lifecycleState": "Active",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
-    Api, Resource, ResourceExt,
+    Api, ResourceExt,
     api::{DeleteParams, ListParams, Patch},
     core::PartialObjectMeta,
 };
@@ -16,19 +16,17 @@ use olm_api::{
 use olm_runtime::{api_text, bounded, if_exists, patch_as, post_as};
 use serde_json::json;
 
-use crate::cluster_extension::act::revision::RevisionWriter;
+use crate::cluster_extension::act::revision::{RevisionWriter, controller_reference};
 
 impl RevisionWriter<'_> {
     /// Sees to Secrets of content that have no owner, as a process that died or a request that failed leaves them. A
     /// Secret belongs to its set, whichever extension that was made for; without a set nobody would ever remove it. What
     /// lies beside a set that no controller made stays as it is.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn tidy_secrets(&self) -> Result<(), String> {
         let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
         // Others with this label are objects of a bundle, which a deletion policy may keep without an owner.
         let content = mine.clone().fields(&format!("type={OBJECT_DATA_SECRET_TYPE}"));
+        // Listed, because the newest state decides what is removed: once for an extension, and after writes that failed.
         let failed = |e: kube::Error| format!("listing ref Secrets: {}", api_text(&e));
         let secrets = bounded(self.secrets().list_metadata(&content)).await.map_err(failed)?;
         let ownerless = |secret: &&PartialObjectMeta<Secret>| secret.owner_references().is_empty();
@@ -36,6 +34,7 @@ impl RevisionWriter<'_> {
         if strays.is_empty() {
             return Ok(());
         }
+        // Listed, because the Secrets of a set that the store does not have yet would be lost.
         let sets = bounded(self.set_api().list_metadata(&mine)).await.map_err(failed)?;
         let sets: BTreeMap<String, PartialObjectMeta<_>> =
             sets.items.into_iter().map(|set| (set.name_any(), set)).collect();
@@ -116,14 +115,7 @@ impl RevisionWriter<'_> {
     }
 
     pub(crate) async fn adopt_as(&self, set: &ObjectMeta, secret: &str) -> Result<(), kube::Error> {
-        let patch = json!({"metadata": {"ownerReferences": [{
-            "apiVersion": ClusterObjectSet::api_version(&()),
-            "kind": ClusterObjectSet::kind(&()),
-            "name": set.name,
-            "uid": set.uid,
-            "controller": true,
-            "blockOwnerDeletion": true,
-        }]}});
+        let patch = json!({"metadata": {"ownerReferences": [controller_reference::<ClusterObjectSet>(set)]}});
         let params = patch_as(EXTENSION_FIELD_MANAGER);
         bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch))).await.map(drop)
     }

@@ -49,8 +49,8 @@ pub(crate) async fn is_what_it_was(cx: &Context, observed: &Observed<'_>, revisi
     }
     let stored = async || stored(cx, observed, revision).await.ok().flatten();
     cx.guard.enforcement() == Enforcement::InForce
-        && !revision.observed_phases.is_empty()
-        && stored().await.as_ref() == Some(&revision.observed_phases)
+        && !revision.observed_phases().is_empty()
+        && stored().await.as_deref() == Some(revision.observed_phases())
 }
 
 /// The digests of what a revision holds in the cluster, if that can be used.
@@ -59,6 +59,7 @@ async fn stored(
     observed: &Observed<'_>,
     revision: &Revision,
 ) -> Result<Option<Vec<ObservedPhase>>, Cause> {
+    // Read anew, because whoever may act as the account would write what the store has not shown yet.
     let api: Api<ClusterObjectSet> = Api::all(cx.controller());
     let set = bounded(api.get(&revision.name)).await.map_err(|e| Cause::transient(api_text(&e)))?;
     if set.uid().as_ref() != Some(&revision.uid) || !is_revision(observed.extension, &set) {

@@ -137,7 +137,7 @@ async fn certificate_provider(
         let known = &revision.bundle;
         (&known.name, &known.version, &known.release) == (&bundle.name, &bundle.version, &bundle.release)
     };
-    let chosen = revisions.latest_active().filter(same).and_then(|latest| latest.certificate_provider);
+    let chosen = revisions.latest_active().filter(same).and_then(Revision::certificate_provider);
     match chosen {
         Some(provider) => Ok(provider),
         None => webhook_certificates::choose(cx.features.certificates, files, memory, &cx.discovery)

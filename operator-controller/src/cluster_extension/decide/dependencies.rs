@@ -28,7 +28,7 @@ use crate::{
         Context,
         observe::{
             Observed,
-            revisions::{BundleRecord, Revisions},
+            revisions::{BundleRecord, Revision, Revisions},
         },
         report::{Cause, StepError},
     },
@@ -136,14 +136,13 @@ pub(crate) fn installed_bundles(cx: &Context, but_for: &str) -> Vec<Installed> {
         }
     }
     let installed = by_owner.into_iter().filter_map(|((extension, _), sets)| {
-        let revisions = Revisions::read(sets.iter());
+        let revisions = Revisions::read(sets.into_iter());
         let revision = revisions.installed()?;
-        let set = sets.iter().find(|set| set.name_any() == revision.name)?;
         Some(Installed {
             extension,
             bundle: revision.bundle.clone(),
             version: version(&revision.bundle),
-            properties: properties(set, &revision.bundle),
+            properties: properties(revision),
         })
     });
     installed.collect()
@@ -285,10 +284,9 @@ fn version(bundle: &BundleRecord) -> Option<Version> {
 }
 
 /// The properties of an installed bundle: those of its catalog, where we recorded them, and its own.
-fn properties(set: &ClusterObjectSet, bundle: &BundleRecord) -> Vec<Property> {
+fn properties(revision: &Revision) -> Vec<Property> {
     let read = |annotation: &str| -> Vec<Property> {
-        let text = set.annotations().get(annotation);
-        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        revision.annotation(annotation).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     };
     let mut all = read(CATALOG_PROPERTIES_ANNOTATION);
     for own in read(PROPERTIES_ANNOTATION) {
@@ -297,7 +295,7 @@ fn properties(set: &ClusterObjectSet, bundle: &BundleRecord) -> Vec<Property> {
         }
     }
     if !all.iter().any(|property| property.kind == PROPERTY_PACKAGE) {
-        let value = json!({"packageName": bundle.package, "version": bundle.version});
+        let value = json!({"packageName": revision.bundle.package, "version": revision.bundle.version});
         all.push(Property { kind: PROPERTY_PACKAGE.to_owned(), value });
     }
     all

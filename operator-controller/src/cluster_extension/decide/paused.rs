@@ -35,7 +35,7 @@ pub(crate) async fn decide(
         }
     } else {
         let chosen;
-        (report, chosen) = resolve::choose(cx, observed).await.added_to(report);
+        (report, chosen) = resolve::choose(cx, observed, report).await;
         match chosen {
             Ok(chosen) => {
                 let inputs = inputs_digest(cx, observed, &chosen.bundle);

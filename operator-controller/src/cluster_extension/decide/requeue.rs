@@ -23,7 +23,6 @@ const TAKEOVER_RETRY: Duration = Duration::from_mins(1);
 /// Longest wait for a time of the future: timers of years are not to be relied upon.
 const WAIT_MAX: Duration = Duration::from_hours(24);
 
-/// What follows a reconcile.
 pub(crate) fn requeue(report: &Report, now: Timestamp) -> Next {
     match (&report.outcome, &report.policy) {
         (Outcome::Recorded, _) => Next::Await,

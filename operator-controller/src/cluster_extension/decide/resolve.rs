@@ -1,12 +1,15 @@
 //! Which bundle an extension should have: asks the catalogs, and says what there is to say about their answer.
 
 use jiff::Timestamp;
-use olm_api::v1::{ClusterExtension, UpgradeConstraintPolicy};
+use olm_api::{
+    names::CATALOG_ANNOTATION,
+    v1::{ClusterExtension, UpgradeConstraintPolicy},
+};
 use olm_fbc::Property;
 use olm_resolve::{
-    Audience, CatalogView, Cause, DeprecationData, DeprecationStatus, Installed, MajorUpdates, Request,
-    Resolution, ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_data,
-    deprecation_status, keep_installed, resolve, summary,
+    Audience, CatalogView, Cause, DeprecationData, Installed, MajorUpdates, Request, Resolution,
+    ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_data, deprecation_status,
+    keep_installed, resolve, summary,
 };
 use olm_semver::ReleaseSupport;
 use olm_text::one_line;
@@ -34,7 +37,6 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The sentence for people.
     pub(crate) fn message(&self) -> String {
         let (name, version) = (&self.bundle.name, self.bundle.display_version());
         let message = match &self.catalog {
@@ -45,81 +47,47 @@ impl Chosen {
     }
 }
 
-/// What the catalogs say.
-pub(crate) struct Answered {
-    chosen: Result<Chosen, StepError>,
-    deprecations: Option<DeprecationStatus>,
-    /// A sentence about an update that leads to another catalog.
-    crossed: Option<String>,
-    notes: Vec<String>,
-}
-
-impl From<StepError> for Answered {
-    fn from(error: StepError) -> Self {
-        Self { chosen: Err(error), deprecations: None, crossed: None, notes: Vec::new() }
-    }
-}
-
-impl Answered {
-    pub(crate) fn added_to(self, report: Report) -> (Report, Result<Chosen, StepError>) {
-        let Self { chosen, deprecations, crossed, notes } = self;
-        let notes = report.notes.into_iter().chain(notes).collect();
-        (Report { deprecations, crossed, notes, ..report }, chosen)
-    }
-}
-
-/// The bundle that the catalogs have for the extension.
-pub(crate) async fn choose(cx: &Context, observed: &Observed<'_>) -> Answered {
+/// The bundle that the catalogs have for the extension, and the report with what else they say.
+pub(crate) async fn choose(
+    cx: &Context,
+    observed: &Observed<'_>,
+    mut report: Report,
+) -> (Report, Result<Chosen, StepError>) {
     let Observed { extension, revisions, now, .. } = observed;
     let Some(request) = request(extension, revisions.installed(), cx.features) else {
-        return failed(
-            "spec.source.catalog is not set: set packageName to the package to install".to_owned(),
-        )
-        .into();
+        let text = "spec.source.catalog is not set: set packageName to the package to install";
+        return (report, Err(failed(text.to_owned())));
     };
     let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
     let installed = revisions.installed().map(|r| r.bundle.name.as_str());
     let deprecations = |data| Some(deprecation_status(data, &request.channels, installed));
+    report.deprecations = deprecations(DeprecationData::Unavailable);
     let answers = match cx.catalogs.ask(&request.package, selector, (*now, observed.wanted)).await {
         Ok(answers) => answers,
-        Err(text) => {
-            return Answered {
-                deprecations: deprecations(DeprecationData::Unavailable),
-                ..failed(text).into()
-            };
-        }
+        Err(text) => return (report, Err(failed(text))),
     };
     let views: Vec<_> = answers.iter().map(Answer::view).collect();
-    match resolve_in_time(cx, &request, &views, *now) {
+    let error = match resolve_in_time(cx, &request, &views, *now) {
         Ok(found) => {
-            let notes = left_out(&views, &found).into_iter().chain(held_back(&request, &views, &found));
-            Answered {
-                deprecations: deprecations(DeprecationData::Available(found.deprecation.as_ref())),
-                notes: notes.collect(),
-                crossed: crossed(revisions, &found),
-                chosen: Ok(Chosen {
-                    catalog: Some(found.catalog.clone()),
-                    properties: found.properties.clone(),
-                    bundle: record(found, cx.features.releases),
-                }),
-            }
+            report.notes.extend(left_out(&views, &found));
+            report.notes.extend(held_back(&request, &views, &found));
+            report.deprecations = deprecations(DeprecationData::Available(found.deprecation.as_ref()));
+            report.crossed = crossed(revisions, &found);
+            let (catalog, properties) = (Some(found.catalog.clone()), found.properties.clone());
+            let bundle = record(found, cx.features.releases);
+            return (report, Ok(Chosen { bundle, catalog, properties }));
         }
-        Err(error) => match keep_installed(&request, &views).and(revisions.installed()) {
-            Some(kept) => Answered {
-                deprecations: deprecations(DeprecationData::Unavailable),
-                crossed: None,
-                notes: vec![format!(
-                    "No catalog has the package {:?} any more; the installed bundle {} is kept.",
-                    request.package, kept.bundle.name
-                )],
-                chosen: Ok(Chosen { bundle: kept.bundle.clone(), catalog: None, properties: Vec::new() }),
-            },
-            None => Answered {
-                deprecations: deprecations(deprecation_data(&request, &views)),
-                ..explained(cx, &error, *now).into()
-            },
-        },
-    }
+        Err(error) => error,
+    };
+    let Some(kept) = keep_installed(&request, &views).and(revisions.installed()) else {
+        report.deprecations = deprecations(deprecation_data(&request, &views));
+        return (report, Err(explained(cx, &error, *now)));
+    };
+    report.notes.push(format!(
+        "No catalog has the package {:?} any more; the installed bundle {} is kept.",
+        request.package, kept.bundle.name
+    ));
+    (report, Ok(Chosen { bundle: kept.bundle.clone(), catalog: None, properties: Vec::new() }))
 }
 
 /// The answer; when all that is waited for has never been served and the time for that is over, the answer
@@ -197,7 +165,7 @@ fn held_back(request: &Request, views: &[CatalogView<'_>], found: &Resolution) -
 /// A sentence about an update that leads to another catalog than the one the installed bundle came from.
 fn crossed(revisions: &Revisions, found: &Resolution) -> Option<String> {
     let latest = revisions.latest_active().or_else(|| revisions.installed())?;
-    let origin = latest.catalog.as_ref().filter(|origin| **origin != found.catalog)?;
+    let origin = latest.annotation(CATALOG_ANNOTATION).filter(|origin| *origin != found.catalog)?;
     let reported = if latest.bundle.name == found.bundle {
         format!("Bundle {} now comes from catalog {}, no longer from {origin}", found.bundle, found.catalog)
     } else {
@@ -237,7 +205,7 @@ fn request(
             name: revision.bundle.name.clone(),
             version: revision.bundle.version.clone(),
             release: revision.bundle.release.clone(),
-            catalog: revision.catalog.clone(),
+            catalog: revision.annotation(CATALOG_ANNOTATION).map(str::to_owned),
         }),
         options: olm_resolve::Options {
             dependencies: annotations::dependencies(extension),

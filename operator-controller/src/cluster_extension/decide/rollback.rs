@@ -15,7 +15,10 @@ use kube::{
     api::{ListParams, PartialObjectMeta},
 };
 use olm_api::{
-    names::{CATALOG_PROPERTIES_ANNOTATION, OWNER_NAME_LABEL, REVISION_ANNOTATION, ROLLBACK_TO_ANNOTATION},
+    names::{
+        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, OWNER_NAME_LABEL,
+        PROPERTIES_ANNOTATION, REVISION_ANNOTATION, ROLLBACK_TO_ANNOTATION,
+    },
     v1::ClusterObjectSet,
 };
 use olm_fbc::Property;
@@ -58,10 +61,10 @@ enum Request<'a> {
 
 fn request(target: i64, revisions: &Revisions) -> Request<'_> {
     let latest = revisions.all().last();
-    if let Some(latest) = latest.filter(|latest| latest.rolled_back_to == Some(target)) {
+    if let Some(latest) = latest.filter(|latest| latest.rolled_back_to() == Some(target)) {
         return Request::Done(latest);
     }
-    match revisions.all().iter().find(|r| r.number == target && !r.deleting) {
+    match revisions.all().iter().find(|r| r.number == target && !r.is_deleted()) {
         Some(found) if revisions.latest_active() == Some(found) => Request::Needless(found),
         Some(found) => Request::ToDo(found),
         None => Request::Unknown,
@@ -125,14 +128,10 @@ async fn bring_back(
 ) -> Result<(Draft, Vec<String>), StepError> {
     let revisions = &observed.revisions;
     let transient = |text: String| failed(target, Cause::transient(text));
-    let sets = sets_of(cx, observed).await.map_err(transient)?;
-    let Some(set) = sets.get(&target.number) else {
-        return Err(rejected(cx, observed, target.number, "is not a revision of this extension").await);
-    };
     let client = cx.accounts.client(&observed.account).await.ok();
-    let objects = match objects(cx, set, client.as_ref()).await {
+    let objects = match objects(cx, &target.set, client.as_ref()).await {
         Ok(objects) => objects,
-        Err(error) if content_is_gone(cx, observed, set, &error).await => {
+        Err(error) if content_is_gone(cx, observed, &target.set, &error).await => {
             let why = format!("cannot be restored because its content is missing ({error})");
             return Err(rejected(cx, observed, target.number, &why).await);
         }
@@ -144,10 +143,14 @@ async fn bring_back(
     };
     let installed = installed.map_err(transient)?;
     let certificate_provider = provider(target, &installed, revisions);
-    let annotation = set.annotations().get(CATALOG_PROPERTIES_ANNOTATION);
-    let properties: Vec<Property> =
-        annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let chosen = Chosen { bundle: target.bundle.clone(), catalog: target.catalog.clone(), properties };
+    let recorded = |key: &str| target.annotation(key).map(str::to_owned);
+    let properties: Option<Vec<Property>> =
+        recorded(CATALOG_PROPERTIES_ANNOTATION).and_then(|text| serde_json::from_str(&text).ok());
+    let chosen = Chosen {
+        bundle: target.bundle.clone(),
+        catalog: recorded(CATALOG_ANNOTATION),
+        properties: properties.unwrap_or_default(),
+    };
     let note = dependencies::require(cx, observed, &chosen, &[]).await?;
     // With the old digests the revision stays when the resolution comes to the same bundle afterwards. For one
     // that has none, any that no resolution comes to will do.
@@ -155,11 +158,11 @@ async fn bring_back(
     let draft = Draft {
         bundle: chosen.bundle,
         phases: assign(with_crds(objects, installed)),
-        inputs_digest: target.inputs_digest.clone().unwrap_or_else(unresolved),
-        rendered_digest: target.rendered_digest.clone().unwrap_or_else(unresolved),
+        inputs_digest: recorded(INPUTS_DIGEST_ANNOTATION).unwrap_or_else(unresolved),
+        rendered_digest: target.rendered_digest().map_or_else(unresolved, str::to_owned),
         catalog: chosen.catalog,
         catalog_properties: chosen.properties,
-        properties: target.properties.clone(),
+        properties: recorded(PROPERTIES_ANNOTATION),
         certificate_provider,
         rolled_back_to: Some(target.number),
         _memory: None,
@@ -171,21 +174,6 @@ async fn bring_back(
         target.number
     );
     Ok((draft, note.into_iter().chain([coming_back]).collect()))
-}
-
-/// The extension's revisions as objects, by number.
-async fn sets_of(cx: &Context, observed: &Observed<'_>) -> Result<BTreeMap<i64, ClusterObjectSet>, String> {
-    let api: Api<ClusterObjectSet> = Api::all(cx.controller());
-    let listed = bounded(api.list(&mine(observed))).await.map_err(|e| api_text(&e))?;
-    let is_ours = |set: &ClusterObjectSet| {
-        let mut revisions = observed.revisions.all().iter();
-        revisions.any(|r| Some(&r.uid) == set.metadata.uid.as_ref() && !r.deleting)
-    };
-    Ok(listed.items.into_iter().filter(is_ours).map(|set| (set.spec.revision, set)).collect())
-}
-
-fn mine(observed: &Observed<'_>) -> ListParams {
-    ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", observed.extension.name_any()))
 }
 
 async fn objects(
@@ -214,25 +202,24 @@ async fn content_is_gone(
         || by_secret().await.unwrap_or(false)
 }
 
-/// Names of the Secrets with this extension's objects.
+/// Names of the Secrets with this extension's objects. They are listed only where a revision cannot come back.
 async fn secrets(cx: &Context, observed: &Observed<'_>) -> Result<BTreeSet<String>, String> {
     let api: Api<Secret> = Api::namespaced(cx.controller(), &cx.system_namespace);
-    let listed = bounded(api.list_metadata(&mine(observed))).await.map_err(|e| api_text(&e))?;
+    let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", observed.extension.name_any()));
+    let listed = bounded(api.list_metadata(&mine)).await.map_err(|e| api_text(&e))?;
     Ok(listed.items.iter().map(ResourceExt::name_any).collect())
 }
 
 /// The sentence on a request that cannot be carried out, with the revisions that could come back.
 async fn rejected(cx: &Context, observed: &Observed<'_>, target: i64, why: &str) -> StepError {
     let revisions = &observed.revisions;
-    let (Ok(sets), Ok(secrets)) = (sets_of(cx, observed).await, secrets(cx, observed).await) else {
+    let Ok(secrets) = secrets(cx, observed).await else {
         return StepError::Revisions(format!(
             "revision {target} {why}; the revisions to choose from could not be read"
         ));
     };
     let other = |r: &&Revision| revisions.latest_active() != Some(*r) && r.number != target;
-    let whole = |r: &&Revision| {
-        sets.get(&r.number).is_some_and(|set| has_content(set, &cx.system_namespace, &secrets))
-    };
+    let whole = |r: &&Revision| !r.is_deleted() && has_content(&r.set, &cx.system_namespace, &secrets);
     let choice: Vec<&Revision> =
         revisions.all().iter().rev().filter(other).filter(whole).take(NAMED_MAX).collect();
     StepError::Validation { errors: vec![sentence(target, why, &choice)], terminal: true, advice: None }
@@ -317,8 +304,8 @@ fn provider(
 ) -> Option<CertificateProvider> {
     let converts =
         present.values().any(|crd| crd.pointer("/spec/conversion/strategy") == Some(&json!("Webhook")));
-    let of_latest = || revisions.latest_active().and_then(|latest| latest.certificate_provider);
-    target.certificate_provider.or_else(|| converts.then(of_latest).flatten())
+    let of_latest = || revisions.latest_active().and_then(Revision::certificate_provider);
+    target.certificate_provider().or_else(|| converts.then(of_latest).flatten())
 }
 
 /// Whether all Secrets of ours to which the revision refers are there.

@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Api, Client, ResourceExt, api::Patch};
 use olm_api::{
-    names::{
-        EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION,
-    },
+    names::{IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION},
     v1::ClusterExtension,
 };
 use olm_runtime::{AccountRef, Accounts, api_text, bounded, if_exists, patch_as};
@@ -33,15 +31,11 @@ const FROM_SPEC: &str = "from=spec";
 /// [`Record::parse`] does, never less.
 pub(crate) const FORM: &str = "^[a-z0-9.-]{1,63}/[a-z0-9.-]{1,253} namespace=[0-9A-Za-z-]{1,64} \
                                serviceaccount=[0-9A-Za-z-]{1,64} generation=[0-9]{1,18} from=(spec|default)$";
-/// Longest UID.
 const UID_MAX: usize = 64;
-/// Most digits of a generation.
 const GENERATION_DIGITS_MAX: usize = 18;
 
-/// What is recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The ServiceAccount.
     pub(crate) account: AccountRef,
     /// The extension names none, and this was the default one.
     pub(crate) is_default: bool,
@@ -260,9 +254,6 @@ pub(crate) fn note(extension: &ClusterExtension, default_account: Option<&Accoun
 
 impl Identity {
     /// Writes the record if it is not written yet; whether it did. Its event brings the reconcile that continues.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn record(
         &self,
         controller: Client,
@@ -289,23 +280,17 @@ impl Identity {
 impl RevisionWriter<'_> {
     /// Binds the revisions that act as `account` to the ServiceAccount that the extension may use now: they act as no
     /// other one of that name.
-    ///
-    /// # Errors
-    /// The API server's answer.
     pub(crate) async fn bind(&self, revisions: &Revisions, account: &AccountRef) -> Result<(), String> {
         let Some(uid) = self.account_uid else { return Ok(()) };
         let is_unbound = |r: &&Revision| {
-            !r.is_over() && r.account.as_ref() == Some(account) && r.account_uid.as_deref() != Some(uid)
+            !r.is_over()
+                && r.account.as_ref() == Some(account)
+                && r.annotation(SERVICE_ACCOUNT_UID_ANNOTATION) != Some(uid)
         };
         for revision in revisions.all().iter().filter(is_unbound) {
             let patch = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: uid}}});
-            let params = patch_as(EXTENSION_FIELD_MANAGER);
-            let written =
-                if_exists(self.set_api().patch(&revision.name, &params, &Patch::Merge(&patch))).await;
-            let failed = |e| format!("patching {} Revision: {}", revision.name, api_text(&e));
-            if let Some(set) = written.map_err(failed)? {
-                self.cx.wrote_set(self.extension, &set.metadata);
-            }
+            let patched = if_exists(self.cx.patch_set(self.extension, &revision.name, patch)).await;
+            patched.map_err(|e| format!("patching {} Revision: {}", revision.name, api_text(&e)))?;
         }
         Ok(())
     }

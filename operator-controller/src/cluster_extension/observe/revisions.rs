@@ -1,26 +1,25 @@
 //! What an extension's revisions say about it: what is installed, what is rolling out.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use olm_api::{
-    ConditionType, Conditions, Reason,
+    ConditionType, Reason,
     names::{
-        ADDED_PERMISSIONS_ANNOTATION, BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION,
-        CATALOG_ANNOTATION, CONTENT_DIGEST_ANNOTATION, CRD_CHANGES_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
-        LEFT_OUT_ANNOTATION, MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION,
-        RENDERED_DIGEST_ANNOTATION, ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CONTENT_DIGEST_ANNOTATION,
+        MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION,
+        ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
         WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
 use olm_object::names::is_subdomain;
-use olm_objectset::{Phase, phase_digest};
+use olm_objectset::Phase;
 use olm_render::CertificateProvider;
 use olm_runtime::AccountRef;
 
-use crate::cluster_extension::report::Cause;
+use crate::cluster_extension::{act::helm_release::observed_phases, report::Cause};
 
 /// A bundle as a revision records it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,74 +31,102 @@ pub(crate) struct BundleRecord {
     pub(crate) reference: String,
 }
 
-/// One revision.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Revision {
+    /// As last seen.
+    pub(crate) set: Arc<ClusterObjectSet>,
     pub(crate) name: String,
     pub(crate) uid: String,
     pub(crate) number: i64,
-    pub(crate) archived: bool,
-    pub(crate) deleting: bool,
     pub(crate) bundle: BundleRecord,
-    pub(crate) conditions: Conditions,
-    /// Digest of what the revision was made from, when we made it.
-    pub(crate) inputs_digest: Option<String>,
-    /// Digest of what was rendered for it, and of the reinstallation it was made for, when we made it.
-    pub(crate) rendered_digest: Option<String>,
-    pub(crate) progress_deadline_minutes: Option<i32>,
-    /// The catalog its bundle came from, when we recorded it.
-    pub(crate) catalog: Option<String>,
-    /// Its `olm.properties`, where platforms look.
-    pub(crate) properties: Option<String>,
-    /// Who makes the certificates of its webhooks, when it has any and we made it.
-    pub(crate) certificate_provider: Option<CertificateProvider>,
-    /// What it did to CRDs, as recorded when it was made.
-    pub(crate) crd_changes: Option<String>,
-    /// A sentence about the permissions that its bundle has beyond those of the one installed before.
-    pub(crate) added_permissions: Option<String>,
-    /// The revision whose objects came back with it, if it was made for that.
-    pub(crate) rolled_back_to: Option<i64>,
     /// Whom it acts as, when that is recorded; upstream's do not.
     pub(crate) account: Option<AccountRef>,
-    /// The UID of that ServiceAccount, once it is known.
-    pub(crate) account_uid: Option<String>,
-    /// Whether it was made of a Helm release.
-    pub(crate) migrated: bool,
-    /// Digests of its phases, once it was carried out.
-    pub(crate) observed_phases: Vec<ObservedPhase>,
-    /// Objects that are left out of it until the cluster serves their kinds, as recorded.
-    pub(crate) left_out: Option<String>,
-    /// What it does about kinds that the cluster does not serve, where that was asked for.
-    pub(crate) unknown_kinds: Option<String>,
 }
 
 impl Revision {
+    fn new(set: ClusterObjectSet) -> Self {
+        let annotation = |key: &str| set.annotations().get(key).cloned();
+        Self {
+            name: set.name_any(),
+            uid: set.uid().unwrap_or_default(),
+            number: set.spec.revision,
+            bundle: BundleRecord {
+                name: annotation(BUNDLE_NAME).unwrap_or_default(),
+                package: annotation(PACKAGE_NAME).unwrap_or_default(),
+                version: annotation(BUNDLE_VERSION).unwrap_or_default(),
+                release: annotation(BUNDLE_RELEASE),
+                reference: annotation(BUNDLE_REFERENCE).unwrap_or_default(),
+            },
+            account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION)
+                .zip(annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION))
+                .map(|(name, namespace)| AccountRef { namespace, name }),
+            set: Arc::new(set),
+        }
+    }
+
+    /// The value of an annotation.
+    pub(crate) fn annotation(&self, key: &str) -> Option<&str> {
+        self.set.annotations().get(key).map(String::as_str)
+    }
+
+    pub(crate) fn condition(&self, type_: ConditionType) -> Option<&Condition> {
+        self.set.status.as_ref()?.conditions.find(type_)
+    }
+
     pub(crate) fn succeeded(&self) -> bool {
-        self.conditions.is_true(ConditionType::Succeeded)
+        self.set.status.as_ref().is_some_and(|status| status.conditions.is_true(ConditionType::Succeeded))
+    }
+
+    fn is_archived(&self) -> bool {
+        self.set.spec.lifecycle_state == LifecycleState::Archived
+    }
+
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.set.metadata.deletion_timestamp.is_some()
     }
 
     /// Whether nothing is done for it any more.
     pub(crate) fn is_over(&self) -> bool {
-        let progressing = self.conditions.find(ConditionType::Progressing);
-        self.deleting || (self.archived && progressing.is_some_and(|c| c.reason == Reason::Archived.as_str()))
+        let progressing = self.condition(ConditionType::Progressing);
+        let is_torn_down = progressing.is_some_and(|c| c.reason == Reason::Archived.as_str());
+        self.is_deleted() || (self.is_archived() && is_torn_down)
     }
 
     pub(crate) fn is_active(&self) -> bool {
-        !self.archived && !self.deleting
+        !self.is_archived() && !self.is_deleted()
+    }
+
+    /// Whether it was made of a Helm release.
+    pub(crate) fn is_migrated(&self) -> bool {
+        self.set.labels().get(MIGRATED_FROM_HELM_LABEL).is_some_and(|value| value == "true")
+    }
+
+    /// Digest of what was rendered for it, and of the reinstallation it was made for, when we made it. Earlier versions
+    /// had one annotation for this and the content.
+    pub(crate) fn rendered_digest(&self) -> Option<&str> {
+        self.annotation(RENDERED_DIGEST_ANNOTATION).or_else(|| self.annotation(CONTENT_DIGEST_ANNOTATION))
+    }
+
+    /// Who makes the certificates of its webhooks, when it has any and we made it.
+    pub(crate) fn certificate_provider(&self) -> Option<CertificateProvider> {
+        self.annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION).and_then(CertificateProvider::named)
+    }
+
+    /// The revision whose objects came back with it, if it was made for that.
+    pub(crate) fn rolled_back_to(&self) -> Option<i64> {
+        self.annotation(ROLLED_BACK_TO_ANNOTATION)?.parse().ok()
+    }
+
+    /// Digests of its phases, once it was carried out.
+    pub(crate) fn observed_phases(&self) -> &[ObservedPhase] {
+        self.set.status.as_ref().map_or(&[], |status| &status.observed_phases)
     }
 
     /// Whether its objects are `phases`: by the digest we recorded, or by those upstream recorded.
     pub(crate) fn holds(&self, rendered_digest: &str, phases: &[Phase]) -> bool {
-        match &self.rendered_digest {
+        match self.rendered_digest() {
             Some(recorded) => recorded == rendered_digest,
-            None => {
-                self.observed_phases.len() == phases.len()
-                    && self
-                        .observed_phases
-                        .iter()
-                        .zip(phases)
-                        .all(|(seen, phase)| seen.name == phase.name && seen.digest == phase_digest(phase))
-            }
+            None => self.observed_phases() == observed_phases(phases),
         }
     }
 }
@@ -110,8 +137,8 @@ pub(crate) struct Revisions(Vec<Revision>);
 
 impl Revisions {
     /// Reads sets that are known to be revisions of one extension.
-    pub(crate) fn read<'a>(sets: impl Iterator<Item = &'a ClusterObjectSet>) -> Self {
-        let mut revisions: Vec<Revision> = sets.map(read).collect();
+    pub(crate) fn read(sets: impl Iterator<Item = ClusterObjectSet>) -> Self {
+        let mut revisions: Vec<Revision> = sets.map(Revision::new).collect();
         revisions.sort_by_key(|r| r.number);
         Self(revisions)
     }
@@ -128,7 +155,7 @@ impl Revisions {
 
     /// The revision that the extension's spec was last turned into, if it is still active.
     pub(crate) fn latest_active(&self) -> Option<&Revision> {
-        self.0.last().filter(|r| !r.archived && !r.deleting)
+        self.0.last().filter(|r| r.is_active())
     }
 
     /// The highest active revision that has rolled out.
@@ -138,7 +165,7 @@ impl Revisions {
 
     /// The `olm.properties` of the highest active revision, by which a platform decides about its update.
     pub(crate) fn platform_properties(&self) -> Option<&str> {
-        self.active().next_back().and_then(|r| r.properties.as_deref())
+        self.active().next_back().and_then(|r| r.annotation(PROPERTIES_ANNOTATION))
     }
 
     /// Active revisions that have not rolled out yet, in ascending order.
@@ -146,55 +173,21 @@ impl Revisions {
         self.active().filter(|r| !r.succeeded()).collect()
     }
 
+    /// The revision whose progress is the extension's: the latest that rolls out, else the installed one.
+    pub(crate) fn in_progress(&self) -> Option<&Revision> {
+        self.rolling_out().last().copied().or_else(|| self.installed())
+    }
+
     /// Archived revisions that are older than the newest `keep` of them.
     pub(crate) fn superfluous(&self, keep: usize) -> Vec<&Revision> {
-        let archived: Vec<&Revision> = self.0.iter().filter(|r| r.archived && !r.deleting).collect();
+        let archived: Vec<&Revision> = self.0.iter().filter(|r| r.is_archived() && !r.is_deleted()).collect();
         let surplus = archived.len().saturating_sub(keep);
         archived.into_iter().take(surplus).collect()
     }
 
     /// Those that are neither archived nor on their way out, in ascending order.
     pub(crate) fn active(&self) -> impl DoubleEndedIterator<Item = &Revision> {
-        self.0.iter().filter(|r| !r.archived && !r.deleting)
-    }
-}
-
-fn read(set: &ClusterObjectSet) -> Revision {
-    let annotation = |key: &str| set.annotations().get(key).cloned();
-    Revision {
-        name: set.name_any(),
-        uid: set.uid().unwrap_or_default(),
-        number: set.spec.revision,
-        archived: set.spec.lifecycle_state == LifecycleState::Archived,
-        deleting: set.metadata.deletion_timestamp.is_some(),
-        bundle: BundleRecord {
-            name: annotation(BUNDLE_NAME).unwrap_or_default(),
-            package: annotation(PACKAGE_NAME).unwrap_or_default(),
-            version: annotation(BUNDLE_VERSION).unwrap_or_default(),
-            release: annotation(BUNDLE_RELEASE),
-            reference: annotation(BUNDLE_REFERENCE).unwrap_or_default(),
-        },
-        conditions: set.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default(),
-        inputs_digest: annotation(INPUTS_DIGEST_ANNOTATION),
-        // Earlier versions had one annotation for both.
-        rendered_digest: annotation(RENDERED_DIGEST_ANNOTATION)
-            .or_else(|| annotation(CONTENT_DIGEST_ANNOTATION)),
-        progress_deadline_minutes: set.spec.progress_deadline_minutes,
-        catalog: annotation(CATALOG_ANNOTATION),
-        properties: annotation(PROPERTIES_ANNOTATION),
-        certificate_provider: annotation(WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION)
-            .and_then(|name| CertificateProvider::named(&name)),
-        crd_changes: annotation(CRD_CHANGES_ANNOTATION),
-        added_permissions: annotation(ADDED_PERMISSIONS_ANNOTATION),
-        rolled_back_to: annotation(ROLLED_BACK_TO_ANNOTATION).and_then(|number| number.parse().ok()),
-        account: annotation(SERVICE_ACCOUNT_NAME_ANNOTATION)
-            .zip(annotation(SERVICE_ACCOUNT_NAMESPACE_ANNOTATION))
-            .map(|(name, namespace)| AccountRef { namespace, name }),
-        account_uid: annotation(SERVICE_ACCOUNT_UID_ANNOTATION),
-        migrated: set.labels().get(MIGRATED_FROM_HELM_LABEL).is_some_and(|value| value == "true"),
-        observed_phases: set.status.as_ref().map(|s| s.observed_phases.clone()).unwrap_or_default(),
-        left_out: annotation(LEFT_OUT_ANNOTATION),
-        unknown_kinds: annotation(UNKNOWN_KINDS_ANNOTATION),
+        self.0.iter().filter(|r| r.is_active())
     }
 }
 
@@ -274,7 +267,7 @@ mod tests {
     fn the_highest_revision_that_rolled_out_is_installed() {
         use LifecycleState::{Active, Archived};
         let sets = [set(3, Active, false), set(1, Archived, true), set(2, Active, true)];
-        let revisions = Revisions::read(sets.iter());
+        let revisions = Revisions::read(sets.iter().cloned());
         assert_eq!(revisions.installed().unwrap().number, 2);
         assert_eq!(revisions.rolling_out().iter().map(|r| r.number).collect::<Vec<_>>(), [3]);
         assert_eq!(revisions.latest_active().unwrap().number, 3);
@@ -284,7 +277,7 @@ mod tests {
     #[test]
     fn a_latest_revision_archived_by_hand_is_not_continued() {
         let sets = [set(1, LifecycleState::Active, true), set(2, LifecycleState::Archived, false)];
-        let revisions = Revisions::read(sets.iter());
+        let revisions = Revisions::read(sets.iter().cloned());
         assert!(revisions.latest_active().is_none());
         assert_eq!(revisions.last_number(), 2);
     }
@@ -292,7 +285,8 @@ mod tests {
     #[test]
     fn only_the_newest_archived_revisions_are_kept() {
         let sets: Vec<_> = (1..=8).map(|n| set(n, LifecycleState::Archived, true)).collect();
-        let names: Vec<_> = Revisions::read(sets.iter()).superfluous(5).iter().map(|r| r.number).collect();
+        let names: Vec<_> =
+            Revisions::read(sets.iter().cloned()).superfluous(5).iter().map(|r| r.number).collect();
         assert_eq!(names, [1, 2, 3]);
     }
 
@@ -303,10 +297,10 @@ mod tests {
             objects: vec![serde_json::json!({"kind": "A", "spec": text})],
         };
         let mut set = set(1, LifecycleState::Active, true);
-        let observed = vec![ObservedPhase { name: "deploy".into(), digest: phase_digest(&phase("<a>")) }];
+        let observed = observed_phases(&[phase("<a>")]);
         set.status.as_mut().unwrap().observed_phases = observed;
         let holds = |set: &ClusterObjectSet, phases: &[Phase]| {
-            Revisions::read(std::iter::once(set)).all()[0].holds("sha256:ours", phases)
+            Revisions::read(std::iter::once(set.clone())).all()[0].holds("sha256:ours", phases)
         };
         assert!(holds(&set, &[phase("<a>")]));
         assert!(!holds(&set, &[phase("b")]));

@@ -12,8 +12,8 @@ use kube::{
 use olm_api::{
     ConditionType,
     names::{
-        BUNDLE_NAME, BUNDLE_VERSION, EXTENSION_FIELD_MANAGER, OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER,
-        REVISION_OF_ANNOTATION, TAKEN_OVER_ANNOTATION,
+        BUNDLE_NAME, BUNDLE_VERSION, OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, REVISION_OF_ANNOTATION,
+        TAKEN_OVER_ANNOTATION,
     },
     ownership::{
         ExtensionId, Relation, controlling_extension, is_taken_over, mark, named_like_revision_of, relation,
@@ -66,13 +66,10 @@ fn is_recorded(extension: &ClusterExtension, set: &ClusterObjectSet) -> bool {
 
 /// Marks what an earlier program made for the extension, and records that on the extension. Cut short, it is done again
 /// from the start with the same outcome: the status is not written before.
-///
-/// # Errors
-/// The API server's answer.
 pub(crate) async fn mark_earlier(cx: &Context, extension: &ClusterExtension) -> Result<(), String> {
-    let client = cx.controller();
     let (name, uid) = (extension.name_any(), extension.uid().unwrap_or_default());
-    let sets: Api<ClusterObjectSet> = Api::all(client.clone());
+    // Listed, because what is not marked now never is: the newest state decides, once in the life of an extension.
+    let sets: Api<ClusterObjectSet> = Api::all(cx.controller());
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={name}"));
     let listed = bounded(sets.list(&mine)).await.map_err(|e| failed(&api_text(&e)))?;
     for set in listed.items.iter().filter(|set| is_earlier(extension, set)) {
@@ -83,14 +80,11 @@ pub(crate) async fn mark_earlier(cx: &Context, extension: &ClusterExtension) -> 
             "annotations": {REVISION_OF_ANNOTATION: uid},
         }});
         let revision = set.name_any();
-        let patched =
-            bounded(sets.patch(&revision, &patch_as(EXTENSION_FIELD_MANAGER), &Patch::Merge(&patch))).await;
-        let written = patched.map_err(|e| failed(&api_text(&e)))?;
-        cx.wrote_set(extension, &written.metadata);
+        cx.patch_set(extension, &revision, patch).await.map_err(|e| failed(&api_text(&e)))?;
         tracing::info!(extension = name, revision, "revision of an earlier program marked");
     }
     let patch = json!({"metadata": {"uid": uid, "annotations": {TAKEN_OVER_ANNOTATION: uid}}});
-    let extensions: Api<ClusterExtension> = Api::all(client.clone());
+    let extensions: Api<ClusterExtension> = Api::all(cx.controller());
     let params = patch_as(PROGRAM_FIELD_MANAGER);
     let patched = if_exists(extensions.patch(&name, &params, &Patch::Merge(&patch))).await;
     patched.map(drop).map_err(|e| failed(&api_text(&e)))

@@ -1,16 +1,26 @@
-//! The changes of CRDs by a revision, and those among them that the administrator has accepted.
+//! CRD upgrade safety: whether the CRDs of a new revision can replace those on the cluster, the consequences for those
+//! that it no longer has, and the changes that the administrator has accepted.
 //!
 //! The revision records them, so that `Ready` can report them long after the check.
 
-use kube::{Client, ResourceExt};
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PartialObjectMeta},
+};
 use olm_api::{
-    names::ALLOW_CRD_CHANGES_ANNOTATION,
+    names::{ALLOW_CRD_CHANGES_ANNOTATION, CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL},
     v1::{ClusterExtension, CrdUpgradeSafetyEnforcement},
 };
-use olm_crd::Allowances;
+use olm_crd::{Allowance, Allowances, Policy, Report, compare};
+use olm_object::ObjectKey;
 use olm_objectset::{DeletionPolicy, Phase};
 use olm_plan::CrdFinding;
+use olm_runtime::{AccountRef, api_text, bounded};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     cluster_extension::{
@@ -22,8 +32,11 @@ use crate::{
         report::Cause,
     },
     deletion_policy::extension::asked,
-    preflight::{self, CrdPreflight},
+    preflight::stored_objects::{self, Change, ReadLimits},
 };
+
+/// Entries of the annotation that a message lists: all of a usual upgrade.
+const ENTRIES_MAX: usize = 50;
 
 /// The changes of CRDs by a revision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,51 +90,168 @@ pub(crate) fn allowances(extension: &ClusterExtension) -> Result<Allowances, Str
 }
 
 /// The result of a check of CRDs.
+#[derive(Default)]
 pub(crate) struct Checked {
     pub(crate) changes: CrdChanges,
-    /// The findings on each CRD.
+    /// The findings on each CRD, with the names of the objects in question.
     pub(crate) findings: Vec<CrdFinding>,
     /// Sentences for `Ready`.
     pub(crate) notes: Vec<String>,
-    /// The reason why the revision is blocked.
+    /// The reason why the revision is blocked: upstream's text, with the stored objects and the remedy.
     pub(crate) obstacle: Option<Cause>,
 }
 
-/// Checks the CRDs of a new revision of these phases against those on the cluster, as `client` of the ServiceAccount.
+/// Checks the CRDs of a new revision of these phases against those on the cluster, as `account`, the client of the
+/// ServiceAccount, which reads custom resources.
 pub(crate) async fn check(
     cx: &Context,
     observed: &Observed<'_>,
-    client: &Client,
+    account: &Client,
     phases: &[Phase],
 ) -> Result<Checked, Cause> {
-    let Observed { extension, account, revisions, .. } = observed;
-    let allowances = allowances(extension).map_err(Cause::terminal)?;
-    let preflight = extension.spec.install.as_ref().and_then(|i| i.preflight.as_ref());
+    let allowances = allowances(observed.extension).map_err(Cause::terminal)?;
+    let new = definitions(phases);
+    let mut checked = Checked::default();
+    // Without a revision before, no CRD can be gone.
+    if !observed.revisions.all().is_empty() {
+        for (name, sentence) in removed(cx, observed, account, &new).await.map_err(Cause::transient)? {
+            checked.changes.removed.push(sentence.clone());
+            checked.findings.push(CrdFinding { name, removed: Some(sentence), ..CrdFinding::default() });
+        }
+    }
+    let preflight = observed.extension.spec.install.as_ref().and_then(|i| i.preflight.as_ref());
     let enforcement = preflight.map(|p| p.crd_upgrade_safety.enforcement);
-    let found = preflight::check_crds(&CrdPreflight {
-        controller: &cx.controller(),
-        account: client,
-        who: format!("service account {:?} in namespace {:?}", account.name, account.namespace),
-        extension: &extension.name_any(),
-        phases,
-        first: revisions.all().is_empty(),
-        kept: asked(extension) != Some(DeletionPolicy::Delete),
-        enforced: enforcement != Some(CrdUpgradeSafetyEnforcement::None),
-        allowances: &allowances,
-    })
-    .await
-    .map_err(Cause::transient)?;
-    let changes = CrdChanges { accepted: found.accepted, removed: found.removed };
-    let notes = changes.notes(&allowances, false);
-    let explanation = found.explanation;
-    let obstacle = found.refused.map(|text| Cause { explanation, ..Cause::transient(text) });
-    Ok(Checked { changes, findings: found.findings, notes, obstacle })
+    if enforcement != Some(CrdUpgradeSafetyEnforcement::None) {
+        compare_all(cx, observed, account, (&new, &allowances), &mut checked)
+            .await
+            .map_err(Cause::transient)?;
+    }
+    checked.notes = checked.changes.notes(&allowances, false);
+    Ok(checked)
+}
+
+/// Compares every CRD of the new revision with the one on the cluster, if there is one.
+async fn compare_all(
+    cx: &Context,
+    observed: &Observed<'_>,
+    account: &Client,
+    (new, allowances): (&BTreeMap<String, &Value>, &Allowances),
+    checked: &mut Checked,
+) -> Result<(), String> {
+    let AccountRef { namespace, name } = &observed.account;
+    let who = format!("service account {name:?} in namespace {namespace:?}");
+    let (mut refused, mut explanation, mut unsafe_changes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut left = ReadLimits::full();
+    for (name, new) in new {
+        let Some((old, mut report)) = report(cx, name, new).await? else { continue };
+        let used = allowances.apply(name, &mut report);
+        let accepted: Vec<String> = used.iter().map(ToString::to_string).collect();
+        checked.changes.accepted.extend(accepted.iter().cloned());
+        let mut finding = CrdFinding {
+            name: name.clone(),
+            refused: report.refused().map(ToString::to_string).collect(),
+            accepted,
+            ..CrdFinding::default()
+        };
+        let Some(text) = report.message(name) else {
+            checked.findings.extend((!finding.accepted.is_empty()).then_some(finding));
+            continue;
+        };
+        refused.push(text);
+        unsafe_changes.extend(report.refused().map(|finding| Allowance::of(name, finding)));
+        let versions: Vec<String> = report.versions_refused().into_iter().collect();
+        if !versions.is_empty() {
+            let change = Change { old: &old, new, versions };
+            let (summary, named) = stored_objects::check(account, &who, &change, &mut left).await;
+            explanation.push(format!("CRD {name:?}: {summary}."));
+            finding.stored_objects = Some(summary);
+            finding.objects = named;
+        }
+        checked.findings.push(finding);
+    }
+    if !refused.is_empty() {
+        explanation.push(remedy(&unsafe_changes));
+        let explanation = Some(explanation.join("\n"));
+        checked.obstacle = Some(Cause { explanation, ..Cause::transient(refused.join("\n")) });
+    }
+    Ok(())
+}
+
+fn remedy(changes: &[Allowance]) -> String {
+    let entries: BTreeSet<String> = changes.iter().map(ToString::to_string).collect();
+    let shown: Vec<&str> = entries.iter().take(ENTRIES_MAX).map(String::as_str).collect();
+    let more = entries.len() - shown.len();
+    let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
+    format!(
+        "To accept these changes anyway, set the annotation {ALLOW_CRD_CHANGES_ANNOTATION}: {}{more}",
+        shown.join(" ")
+    )
+}
+
+fn definitions(phases: &[Phase]) -> BTreeMap<String, &Value> {
+    let objects =
+        phases.iter().flat_map(|phase| &phase.objects).map(|object| (ObjectKey::of(object), object));
+    objects.filter(|(key, _)| key.is_crd()).map(|(key, object)| (key.name, object)).collect()
+}
+
+/// The definition on the cluster, and how it differs.
+async fn report(cx: &Context, name: &str, new: &Value) -> Result<Option<(Value, Report)>, String> {
+    let api: Api<CustomResourceDefinition> = Api::all(cx.controller());
+    let failed = |cause: String| format!("getting existing resource for CRD {name:?}: {cause}");
+    let Some(old) = bounded(api.get_opt(name)).await.map_err(|e| failed(api_text(&e)))? else {
+        return Ok(None);
+    };
+    let old = serde_json::to_value(old).map_err(|e| failed(e.to_string()))?;
+    let report = compare(&old, new, Policy::Ours).map_err(|e| failed(e.to_string()))?;
+    Ok(Some((old, report)))
+}
+
+/// The CRDs of the extension that the new revision no longer has, each with a sentence.
+async fn removed(
+    cx: &Context,
+    observed: &Observed<'_>,
+    account: &Client,
+    new: &BTreeMap<String, &Value>,
+) -> Result<BTreeMap<String, String>, String> {
+    let api: Api<CustomResourceDefinition> = Api::all(cx.controller());
+    let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", observed.extension.name_any()));
+    // Listed where a revision is planned: nobody keeps the labels of CRDs in memory.
+    let listed = bounded(api.list_metadata(&mine)).await;
+    let listed = listed.map_err(|e| format!("listing the CRDs of the extension: {}", api_text(&e)))?;
+    let is_removed = |crd: &PartialObjectMeta<_>| {
+        crd.metadata.deletion_timestamp.is_none() && !new.contains_key(&crd.name_any())
+    };
+    let mut sentences = BTreeMap::new();
+    for crd in listed.items.iter().filter(|crd| is_removed(crd)) {
+        let name = crd.name_any();
+        if asked(observed.extension) != Some(DeletionPolicy::Delete) {
+            let kept = format!("CRD {name:?} is no longer part of the bundle: the deletion policy keeps it.");
+            sentences.insert(name, kept);
+            continue;
+        }
+        let objects = match bounded(api.get_opt(&name)).await {
+            Ok(Some(crd)) => stored_objects::count(account, &crd).await,
+            _ => None,
+        };
+        let objects = match objects {
+            Some(0) => "it has no custom resources".to_owned(),
+            Some(1) => "its one custom resource is deleted with it".to_owned(),
+            Some(count) => format!("its {count} custom resources are deleted with it"),
+            None => "its custom resources are deleted with it".to_owned(),
+        };
+        let sentence = format!(
+            "CRD {name:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and {objects}."
+        );
+        sentences.insert(name, sentence);
+    }
+    Ok(sentences)
 }
 
 /// The notes of `Ready` on the CRDs of the latest revision.
 pub(crate) fn notes(extension: &ClusterExtension, latest: &Revision, revisions: &Revisions) -> Vec<String> {
-    let recorded =
-        latest.crd_changes.as_deref().and_then(|text| serde_json::from_str::<CrdChanges>(text).ok());
+    let recorded = latest
+        .annotation(CRD_CHANGES_ANNOTATION)
+        .and_then(|text| serde_json::from_str::<CrdChanges>(text).ok());
     let is_done = revisions.installed() == Some(latest);
     // A malformed annotation has been reported by the check.
     recorded.unwrap_or_default().notes(&allowances(extension).unwrap_or_default(), is_done)

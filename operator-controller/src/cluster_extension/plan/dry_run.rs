@@ -1,20 +1,28 @@
-//! What becomes of each object with a new revision, and what the API server answers to a dry run.
+//! What becomes of each object with a new revision, and what the API server answers to a dry run, which stores nothing.
+//!
+//! The answer to a dry run tells an object that would be new from one that is there; only the latter are read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use kube::{Client, ResourceExt};
-use olm_api::v1::CollisionProtection;
-use olm_object::ObjectKey;
-use olm_objectset::{Action, DeletionPolicy, Owner, OwnershipContext, Phase, Sibling, action};
-use olm_plan::{DryRun, Found, ObjectFacts, ObjectPlan, Section, object_plan};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
+};
+use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
+use olm_object::{DefinedKind, ObjectKey, defined_kinds};
+use olm_objectset::{
+    Action, DeletionPolicy, Owner, OwnershipContext, Phase, Sibling, action, has_created_fields,
+};
+use olm_plan::{DryRun, DryRunVerdict, Found, ObjectFacts, ObjectPlan, Section, object_plan};
+use olm_runtime::{Discovery, DiscoveryError, Kind, api_text, bounded};
 use serde_json::Value;
 
 use super::{AccountClient, Draft, refused};
 use crate::{
     cluster_extension::{Context, observe::Observed, report::Cause},
     cluster_object_set::content::LoadedPhase,
+    concurrently::{REQUESTS, concurrently},
     deletion_policy::extension::asked,
-    preflight::{self, Look},
 };
 
 /// What becomes of the objects, the answers to the dry run, and why these keep the revision from being made. `known` is
@@ -27,7 +35,7 @@ pub(super) async fn objects(
     known: &[(i64, Vec<LoadedPhase>)],
 ) -> (Section<Vec<ObjectPlan>>, Section<DryRun>, Option<Cause>) {
     let rolled_out: BTreeSet<ObjectKey> = objects_of(known).map(|(_, o)| ObjectKey::of(o)).collect();
-    let answers = preflight::look(&Look {
+    let answers = look(&Look {
         account: asker.as_ref().ok(),
         reader,
         discovery: &cx.discovery,
@@ -130,4 +138,157 @@ fn removed(contents: &[(i64, Vec<LoadedPhase>)], draft: &Draft, policy: Deletion
         plans.push(object_plan(&facts));
     }
     plans
+}
+
+/// Who looks, and at what.
+struct Look<'a> {
+    /// The account's client, for dry-runs; without it there are none.
+    account: Option<&'a Client>,
+    /// Who reads what is there.
+    reader: &'a Client,
+    discovery: &'a Discovery,
+    phases: &'a [Phase],
+    /// Objects of the revisions that are active. What the new revision itself brings a kind or a namespace for can
+    /// be there only if one of them has it.
+    rolled_out: &'a BTreeSet<ObjectKey>,
+}
+
+/// What was seen of an object.
+struct Looked {
+    /// The API server's opinion, if it was asked.
+    said: Option<DryRunVerdict>,
+    /// The object as it would be stored.
+    would_be: Option<Value>,
+    found: Found,
+}
+
+impl Looked {
+    fn unasked(found: Found) -> Self {
+        Self { said: None, would_be: None, found }
+    }
+}
+
+/// Looks at every object, in the order of the phases.
+async fn look(look: &Look<'_>) -> Vec<Looked> {
+    let namespaces: BTreeSet<String> = look
+        .phases
+        .iter()
+        .flat_map(|p| &p.objects)
+        .map(ObjectKey::of)
+        .filter(|key| key.kind == "Namespace" && key.group.is_empty())
+        .map(|key| key.name)
+        .collect();
+    let brought =
+        Brought { kinds: defined_kinds(look.phases.iter().flat_map(|phase| &phase.objects)), namespaces };
+    let mut asked = Vec::new();
+    for phase in look.phases {
+        asked.extend(phase.objects.iter().map(|object| one(look, object, &brought)));
+    }
+    concurrently(REQUESTS, asked).await
+}
+
+struct Brought {
+    kinds: BTreeMap<(String, String), DefinedKind>,
+    namespaces: BTreeSet<String>,
+}
+
+impl Brought {
+    /// What of the object comes with the revision itself.
+    fn what(&self, key: &ObjectKey) -> Option<&'static str> {
+        if self.kinds.contains_key(&(key.group.clone(), key.kind.clone())) {
+            return Some("its kind");
+        }
+        self.namespaces.contains(&key.namespace).then_some("its namespace")
+    }
+}
+
+async fn one(look: &Look<'_>, object: &Value, brought: &Brought) -> Looked {
+    let key = ObjectKey::of(object);
+    if let Some(what) = brought.what(&key) {
+        let known = look.rolled_out.iter().any(|other| other.same_object(&key));
+        let found = if known { read(look, &key).await } else { Found::Absent };
+        let said = DryRunVerdict::Deferred(format!("{what} comes with this revision"));
+        return Looked { said: look.account.map(|_| said), ..Looked::unasked(found) };
+    }
+    let kind = match look.discovery.kind(&key.api_version(), &key.kind).await {
+        Ok(kind) => kind,
+        Err(error) => {
+            let said = match &error {
+                DiscoveryError::Unavailable { .. } => DryRunVerdict::Deferred(error.to_string()),
+                DiscoveryError::Unknown { .. } => DryRunVerdict::Refused(error.to_string()),
+            };
+            let found = Found::Unknown(error.to_string());
+            return Looked { said: look.account.map(|_| said), ..Looked::unasked(found) };
+        }
+    };
+    let Some(account) = look.account else {
+        return Looked::unasked(get(look.reader, &kind, &key).await);
+    };
+    let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
+    let api = api(account, &kind, &key);
+    let answer = bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await;
+    let (said, would_be) = match answer {
+        Ok(answer) => (DryRunVerdict::Accepted, serde_json::to_value(answer).ok()),
+        Err(kube::Error::Api(status)) if status.code == 422 && takes_instead(&api, &key, object).await => {
+            (DryRunVerdict::Accepted, None)
+        }
+        Err(kube::Error::Api(status)) => (DryRunVerdict::of_refusal(status.code, &status.message), None),
+        Err(error) => (DryRunVerdict::Deferred(api_text(&error)), None),
+    };
+    let is_new = would_be.as_ref().is_some_and(|answer| {
+        let version = answer.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+        version.is_none_or(str::is_empty)
+    });
+    let found = if is_new { Found::Absent } else { get(look.reader, &kind, &key).await };
+    Looked { said: Some(said), would_be, found }
+}
+
+async fn read(look: &Look<'_>, key: &ObjectKey) -> Found {
+    match look.discovery.kind(&key.api_version(), &key.kind).await {
+        Ok(kind) => get(look.reader, &kind, key).await,
+        Err(DiscoveryError::Unknown { .. }) => Found::Absent,
+        Err(error) => Found::Unknown(error.to_string()),
+    }
+}
+
+async fn get(reader: &Client, kind: &Kind, key: &ObjectKey) -> Found {
+    match bounded(api(reader, kind, key).get_opt(&key.name)).await {
+        Ok(None) => Found::Absent,
+        Ok(Some(live)) => match serde_json::to_value(live) {
+            Ok(live) => Found::Present(live),
+            Err(error) => Found::Unknown(error.to_string()),
+        },
+        Err(error) => Found::Unknown(api_text(&error)),
+    }
+}
+
+fn api(client: &Client, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
+    if kind.namespaced {
+        Api::namespaced_with(client.clone(), &key.namespace, &kind.resource)
+    } else {
+        Api::all_with(client.clone(), &kind.resource)
+    }
+}
+
+/// Asks the server a second time about an object that it refuses: whether it takes it in place of one whose fields were
+/// only created so far, as the real apply will have it. `false` for all other objects: the first answer was about what
+/// would be applied.
+///
+/// Objects are created by `create`, so that a foreign object of the same name is never touched. The server then counts
+/// our fields as updated, not as applied, until the first real apply moves them. A dry-run cannot move them: it keeps
+/// what the new version takes away, such as a port under its old number, and the server may find the mixture invalid.
+async fn takes_instead(api: &Api<DynamicObject>, key: &ObjectKey, object: &Value) -> bool {
+    let Ok(Some(live)) = bounded(api.get_opt(&key.name)).await else { return false };
+    let version = live.resource_version();
+    let (Ok(live), Ok(mut wanted)) =
+        (serde_json::to_value(live), serde_json::from_value::<DynamicObject>(object.clone()))
+    else {
+        return false;
+    };
+    if !has_created_fields(&live) {
+        return false;
+    }
+    wanted.metadata.resource_version = version;
+    let params = PostParams { dry_run: true, field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()) };
+    bounded(api.replace(&key.name, &params, &wanted)).await.is_ok()
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use kube::ResourceExt;
+use olm_api::names::LEFT_OUT_ANNOTATION;
 use olm_dependencies::{Requirement, requirements};
 use olm_fbc::{PROPERTY_GVK_REQUIRED, Property};
 use olm_object::ObjectKey;
@@ -91,7 +92,7 @@ fn unserved(keys: &[&ObjectKey]) -> String {
 
 /// Sentences for `Ready` about what the revisions leave out.
 pub(crate) fn notes(revisions: &Revisions) -> Vec<String> {
-    let latest = revisions.latest_active().and_then(|revision| revision.left_out.as_deref());
+    let latest = revisions.latest_active().and_then(|revision| revision.annotation(LEFT_OUT_ANNOTATION));
     let Some(left_out) = latest.and_then(|text| serde_json::from_str::<Vec<String>>(text).ok()) else {
         return Vec::new();
     };

@@ -121,7 +121,7 @@ fn installed(writer: &mut ConditionWriter<'_>, revisions: &Revisions) {
         return;
     }
     let healthy = revisions.rolling_out().last().is_some_and(|latest| {
-        latest.conditions.find(Progressing).is_none_or(|c| c.reason != Reason::Retrying.as_str())
+        latest.condition(Progressing).is_none_or(|c| c.reason != Reason::Retrying.as_str())
     });
     let reason = if healthy { Reason::Absent } else { Reason::Failed };
     writer.put(Installed, False, reason, "No bundle installed");
@@ -129,7 +129,7 @@ fn installed(writer: &mut ConditionWriter<'_>, revisions: &Revisions) {
 
 /// Copies what the installed revision says of its objects.
 fn available(writer: &mut ConditionWriter<'_>, revisions: &Revisions) {
-    if let Some(condition) = revisions.installed().and_then(|r| r.conditions.find(Available)) {
+    if let Some(condition) = revisions.installed().and_then(|r| r.condition(Available)) {
         writer.conditions.mirror(condition, writer.generation, writer.now);
     }
 }
@@ -138,7 +138,7 @@ fn available(writer: &mut ConditionWriter<'_>, revisions: &Revisions) {
 fn mirrored(writer: &mut ConditionWriter<'_>, revisions: &Revisions, created: Option<&BundleRecord>) {
     available(writer, revisions);
     let mut mirror = |revision: &Revision, type_: ConditionType| {
-        revision.conditions.find(type_).is_some_and(|condition| {
+        revision.condition(type_).is_some_and(|condition| {
             writer.conditions.mirror(condition, writer.generation, writer.now);
             true
         })
@@ -211,9 +211,10 @@ fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
     let reason = if rolled_out && waits.is_some() { Reason::Retrying } else { reason };
     let available = writer.conditions.find(Available).cloned();
     let sick = available.filter(|available| done && available.status != True.as_str());
-    let text = sick.as_ref().map_or(&progressing.message, |available| &available.message);
-    let added = error.is_none().then(|| added(report, &progressing.message)).flatten();
-    let lines = complaint.chain([text.as_str()]).chain(added.as_deref()).chain(waits);
+    let of_sick = sick.as_ref().map(|available| available.message.as_str());
+    // The revision's own summary begins with its progress, and has more to say.
+    let progress = own_summary(report).or(of_sick.is_none().then_some(progressing.message.as_str()));
+    let lines = complaint.chain(of_sick).chain(progress).chain(waits);
     let message = lines.map(Cow::Borrowed).chain(notes).collect::<Vec<_>>().join("\n");
     let ready_reason = match &sick {
         Some(available) => Reason::named(&available.reason).unwrap_or(Reason::Retrying),
@@ -242,14 +243,14 @@ fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
 /// What the latest revision cannot go on without, as it says itself.
 fn stuck(report: &Report) -> Option<String> {
     let latest = report.revisions.as_ref()?.latest_active()?;
-    latest.conditions.find(Stalled).map(|stalled| stalled.message.clone())
+    latest.condition(Stalled).map(|stalled| stalled.message.clone())
 }
 
-/// What the latest revision has to add to what it says of its progress.
-fn added(report: &Report, progressing: &str) -> Option<String> {
-    let latest = report.revisions.as_ref()?.latest_active()?;
-    let more = latest.conditions.find(Ready)?.message.strip_prefix(progressing)?;
-    more.strip_prefix('\n').map(str::to_owned)
+/// The summary of the revision whose progress is the extension's.
+fn own_summary(report: &Report) -> Option<&str> {
+    let is_mirrored = report.error().is_none() && report.created().is_none();
+    let revision = report.revisions.as_ref().filter(|_| is_mirrored)?.in_progress()?;
+    revision.condition(Ready).map(|ready| ready.message.as_str())
 }
 
 fn metadata(bundle: &BundleRecord) -> BundleMetadata {
@@ -267,7 +268,7 @@ fn active_revisions(revisions: &Revisions, created: Option<&Created>) -> Vec<Rev
         .map(|r| RevisionStatus { name: r.name.clone(), conditions: Conditions::default() });
     let rolling = revisions.rolling_out().into_iter().map(|r| {
         let conditions: Vec<_> =
-            [Available, Progressing].into_iter().filter_map(|t| r.conditions.find(t).cloned()).collect();
+            [Available, Progressing].into_iter().filter_map(|t| r.condition(t).cloned()).collect();
         RevisionStatus { name: r.name.clone(), conditions: conditions.into() }
     });
     let created = created

@@ -1,5 +1,7 @@
 //! What the facts of the cluster bring about: each change of one reaches who depends on it, and a start changes nothing.
 
+use olm_api::names::{DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION};
+
 use super::*;
 use crate::{
     admission::{DEFAULT_ACCOUNT_KEY, NAMES, SETTINGS_CONFIG_MAP},
@@ -165,5 +167,58 @@ fn revisions_are_listed_once_and_what_was_written_is_waited_for() {
         assert_eq!(listed.len(), 1, "only by the watch: {listed:#?}");
         assert_eq!(created.len(), 2, "{created:#?}");
         assert!(created.iter().all(|line| line.ends_with("201")), "{created:#?}");
+    });
+}
+
+/// Sets annotations of the extension, or takes them away with `null`.
+fn annotate(world: &World, annotations: &Value) {
+    world.server.edit("clusterextensions", "", "ext", &json!({"metadata": {"annotations": annotations}}));
+}
+
+#[test]
+fn no_reconcile_of_a_life_lists_what_the_store_has() {
+    runtime().block_on(async {
+        let world = World::new();
+        world.server.delay("clusterobjectsets", Duration::from_secs(7));
+        world.server.create(extension());
+        world
+            .run(async || {
+                minutes(60).await;
+                for (annotation, value) in [(ROLLBACK_TO_ANNOTATION, "9"), (PAUSED_ANNOTATION, "true")] {
+                    annotate(&world, &json!({annotation: value}));
+                    minutes(60).await;
+                    annotate(&world, &json!({annotation: null}));
+                }
+                *world.content.0.lock().unwrap_or_else(PoisonError::into_inner) = 2;
+                world.changes.send(CatalogChanged { catalog: CATALOG.to_owned(), reference: None }).unwrap();
+                minutes(60).await;
+                annotate(&world, &json!({ROLLBACK_TO_ANNOTATION: "1"}));
+                minutes(60).await;
+                assert_eq!(of_sets(&world.server.log(), "POST").len(), 3, "with the one rolled back to");
+                assert_eq!(of_sets(&world.server.log(), "GET").len(), 1, "only by the watch");
+                annotate(&world, &json!({DELETION_POLICY_ANNOTATION: "RetainCRDs"}));
+                let config = json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}});
+                let name = "beacons.lighthouse.example.com";
+                let patch = json!({"spec": {"conversion": config}});
+                world.server.edit("customresourcedefinitions", "", name, &patch);
+                minutes(60).await;
+                world.server.remove("clusterextensions", "", "ext");
+                minutes(60).await;
+            })
+            .await;
+        let left: Vec<Value> =
+            world.server.objects().iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+        assert!(
+            of_kind(&left, "ClusterExtension").is_empty() && of_kind(&left, "ClusterObjectSet").is_empty()
+        );
+        let crds = of_kind(&left, "CustomResourceDefinition");
+        assert_eq!(crds[0]["spec"]["conversion"]["strategy"], "None", "{crds:#?}");
+        let log = world.server.log();
+        let listed = of_sets(&log, "GET");
+        assert_eq!(
+            listed.len(),
+            3,
+            "before revisions are deleted, and before their CRD is left: {listed:#?}"
+        );
     });
 }

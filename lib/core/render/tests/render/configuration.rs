@@ -105,7 +105,16 @@ fn violations_have_upstreams_words() {
                 "field \"watchNamespace\" must match pattern \"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$\"",
             ]),
         ),
-        (&[O], json!({"moon": 1}), several(&[&missing, "unknown field \"moon\""])),
+    ] {
+        violates(modes, &config, &text);
+    }
+}
+
+#[test]
+fn violations_of_other_members_have_upstreams_words() {
+    let missing = "required field \"watchNamespace\" is missing";
+    for (modes, config, text) in [
+        (&[O][..], json!({"moon": 1}), several(&[missing, "unknown field \"moon\""])),
         (
             &[A],
             json!({"deploymentConfig": {"moon": 1, "env": "x"}, "sun": 2}),
@@ -145,11 +154,15 @@ fn violations_have_upstreams_words() {
                 .to_owned(),
         ),
     ] {
-        let error = targets(modes, config.clone()).unwrap_err();
-        assert_eq!(error.to_string(), format!("{PREFIX}{text}"), "{modes:?} {config}");
-        assert_eq!(error.reason(), Reason::InvalidConfiguration);
-        assert_eq!(error.reason().as_str(), "InvalidConfiguration");
+        violates(modes, &config, &text);
     }
+}
+
+fn violates(modes: &[&str], config: &Value, text: &str) {
+    let error = targets(modes, config.clone()).unwrap_err();
+    assert_eq!(error.to_string(), format!("{PREFIX}{text}"), "{modes:?} {config}");
+    assert_eq!(error.reason(), Reason::InvalidConfiguration);
+    assert_eq!(error.reason().as_str(), "InvalidConfiguration");
 }
 
 #[test]

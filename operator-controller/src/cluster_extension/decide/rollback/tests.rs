@@ -43,21 +43,21 @@ fn a_request_is_carried_out_once() {
     use LifecycleState::{Active, Archived};
     let mut third = set(3, Active, true);
     let before = [set(1, Archived, true), set(2, Archived, true), third.clone()];
-    let revisions = Revisions::read(before.iter());
+    let revisions = Revisions::read(before.iter().cloned());
     assert_eq!(number(request(1, &revisions)), ("to do", 1));
     assert_eq!(number(request(3, &revisions)), ("needless", 3));
     assert_eq!(number(request(4, &revisions)), ("unknown", 0));
     third.annotations_mut().insert(ROLLED_BACK_TO_ANNOTATION.into(), "1".into());
     let after = [set(1, Archived, true), set(2, Archived, true), third.clone()];
-    let revisions = Revisions::read(after.iter());
+    let revisions = Revisions::read(after.iter().cloned());
     assert_eq!(number(request(1, &revisions)), ("done", 3));
     assert_eq!(number(request(2, &revisions)), ("to do", 2), "another request is another one");
     // Archived by hand it is not made again.
     third.spec.lifecycle_state = Archived;
-    let revisions = Revisions::read([set(1, Archived, true), third.clone()].iter());
+    let revisions = Revisions::read([set(1, Archived, true), third.clone()].iter().cloned());
     assert_eq!(number(request(1, &revisions)), ("done", 3));
     // After an upgrade the same request is a new one.
-    let revisions = Revisions::read([set(1, Archived, true), third, set(4, Active, true)].iter());
+    let revisions = Revisions::read([set(1, Archived, true), third, set(4, Active, true)].iter().cloned());
     assert_eq!(number(request(1, &revisions)), ("to do", 1));
 }
 
@@ -65,13 +65,13 @@ fn a_request_is_carried_out_once() {
 fn what_is_installed_comes_back_when_something_else_rolls_out() {
     use LifecycleState::Active;
     let sets = [set(1, Active, true), set(2, Active, false)];
-    let revisions = Revisions::read(sets.iter());
+    let revisions = Revisions::read(sets.iter().cloned());
     assert_eq!(number(request(1, &revisions)), ("to do", 1));
     assert_eq!(number(request(2, &revisions)), ("needless", 2));
     let mut going = set(1, Active, true);
     going.metadata.deletion_timestamp =
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH));
-    let revisions = Revisions::read([going, set(2, Active, false)].iter());
+    let revisions = Revisions::read([going, set(2, Active, false)].iter().cloned());
     assert_eq!(number(request(1, &revisions)), ("unknown", 0));
 }
 
@@ -134,7 +134,7 @@ fn only_revisions_whose_secrets_are_there_can_come_back() {
 
 #[test]
 fn a_refusal_names_what_can_be_chosen() {
-    let revisions = Revisions::read([set(1, LifecycleState::Archived, true)].iter());
+    let revisions = Revisions::read([set(1, LifecycleState::Archived, true)].iter().cloned());
     let choice: Vec<&Revision> = revisions.all().iter().collect();
     assert_eq!(
         sentence(9, "is not a revision of this extension", &choice),

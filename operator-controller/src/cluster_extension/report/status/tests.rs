@@ -79,7 +79,7 @@ fn rolling_out(number: i64, version: &str) -> ClusterObjectSet {
 }
 
 fn report(sets: &[ClusterObjectSet]) -> Report {
-    Report { revisions: Some(Revisions::read(sets.iter())), ..Report::default() }
+    Report { revisions: Some(Revisions::read(sets.iter().cloned())), ..Report::default() }
 }
 
 fn ended(sets: &[ClusterObjectSet], outcome: Outcome) -> Report {

@@ -111,7 +111,8 @@ impl Run {
         let run = (self.random.u64(..), self.random.u16(1..=3));
         let content = content::Content::Given(self.content.clone(), self.changes.clone());
         let clock = Arc::new(Since(self.began));
-        let work = loops(client, run, clock, (content, self.folder.clone())).run(CancellationToken::new());
+        let loops = loops(client, run, clock, (content, self.folder.clone()));
+        let work = async move { Box::pin(loops.run(CancellationToken::new())).await };
         self.processes.push((process, tokio::spawn(work)));
     }
 

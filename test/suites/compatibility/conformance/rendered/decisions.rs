@@ -312,7 +312,7 @@ fn separators(files: &BundleFiles, objects: &mut [Value]) -> bool {
                     begins.char_indices().next_back().filter(|(_, c)| matches!(c, '\u{2028}' | '\u{2029}'));
                 match end {
                     Some((at, separator)) => {
-                        new.extend(begins[..at].trim_end_matches(' ').chars().chain([separator]))
+                        new.extend(begins[..at].trim_end_matches(' ').chars().chain([separator]));
                     }
                     None if begins.starts_with('\n') => new.extend(["\n", begins]),
                     None => new.push_str(begins),
