@@ -109,8 +109,9 @@ fn uploads(
         Method::POST if upload.is_empty() => store.upload(),
         _ => upload.parse().unwrap_or_default(),
     };
-    let unknown =
-        || Refused(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", format!("upload {upload} is unknown"));
+    let unknown = || {
+        Refused(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry".to_owned())
+    };
     let received = store.uploads.get_mut(&number).ok_or_else(unknown)?;
     if received.len().saturating_add(body.len()) > BODY_BYTES_MAX {
         let message = format!("more than {BODY_BYTES_MAX} bytes");
@@ -156,7 +157,7 @@ fn created(place: &str, digest: &str) -> Response {
 
 fn blobs(store: &mut Store, method: &Method, repository: &str, digest: &str) -> Answer {
     let blobs = &mut store.repository(repository).blobs;
-    let unknown = || Refused(StatusCode::NOT_FOUND, "BLOB_UNKNOWN", format!("blob {digest} is unknown"));
+    let unknown = || Refused(StatusCode::NOT_FOUND, "BLOB_UNKNOWN", "blob unknown to registry".to_owned());
     match *method {
         Method::GET | Method::HEAD => {
             let blob = blobs.get(digest).cloned().ok_or_else(unknown)?;
@@ -181,8 +182,7 @@ fn manifests(
 ) -> Answer {
     let name = repository;
     let repository = store.repository(repository);
-    let unknown =
-        || Refused(StatusCode::NOT_FOUND, "MANIFEST_UNKNOWN", format!("manifest {reference} is unknown"));
+    let unknown = || Refused(StatusCode::NOT_FOUND, "MANIFEST_UNKNOWN", "manifest unknown".to_owned());
     let found = repository.resolve(reference).to_owned();
     match *method {
         Method::PUT => {

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::{Progress, variable};
 
@@ -20,7 +20,8 @@ pub fn build(arguments: &[&str], progress: &Progress) -> Result<()> {
     cargo.arg("build").args(arguments).stdin(Stdio::null());
     if std::io::stderr().is_terminal() {
         let status = cargo.status().context("running cargo")?;
-        return if status.success() { Ok(()) } else { bail!("cargo build failed") };
+        ensure!(status.success(), "cargo build failed ({status})");
+        return Ok(());
     }
     cargo.envs([
         ("CARGO_TERM_PROGRESS_WHEN", "always"),
@@ -31,25 +32,32 @@ pub fn build(arguments: &[&str], progress: &Progress) -> Result<()> {
     let mut child = cargo.stderr(Stdio::piped()).spawn().context("running cargo")?;
     let output = child.stderr.take().context("cargo has no standard error")?;
     let mut kept = VecDeque::new();
-    each_line(BufReader::new(output), |line| match Line::read(line) {
-        Line::Count(text) => progress.set(PART, text),
-        // Nothing moves while another cargo works in this folder.
-        Line::Blocked => progress.set(PART, "waiting for another cargo that builds in the same folder"),
-        Line::Step => {}
-        Line::Message => {
-            kept.push_back(line.to_owned());
-            if kept.len() > LINES_MAX {
-                kept.pop_front();
+    each_line(BufReader::new(output), |line| {
+        match Line::read(line) {
+            Line::Count(text) => progress.set(PART, text),
+            // Nothing moves while another cargo works in this folder.
+            Line::Blocked => progress.set(PART, "waiting for another cargo that builds in the same folder"),
+            Line::Step => {}
+            Line::Message => {
+                kept.push_back(line.to_owned());
+                if kept.len() > LINES_MAX {
+                    kept.pop_front();
+                }
             }
+        }
+        if progress.has_failed() {
+            // An error means that it has ended already.
+            let _ = child.kill();
         }
     })?;
     progress.done(PART);
-    if !child.wait()?.success() {
+    let status = child.wait()?;
+    if !status.success() && !progress.has_failed() {
         for line in &kept {
             progress.line(line);
         }
-        bail!("cargo build failed");
     }
+    ensure!(status.success(), "cargo build failed ({status})");
     Ok(())
 }
 

@@ -32,11 +32,12 @@ pub fn build() -> Result<()> {
     let tools = Tools::find_for_demo()?;
     let go = needs_go(&tools, &Machine::look())?;
     Progress::during(|progress| {
+        // Of two failures the second is that of the part that was stopped.
+        let first = |built: Result<()>| if built.is_err() && !progress.fail() { Ok(()) } else { built };
         std::thread::scope(|scope| {
-            let built = scope.spawn(|| if go { tools.build(&ALL.concat(), progress) } else { Ok(()) });
-            let rust = cargo::build(&[&RUST[..], &["olm-demo"]].concat(), progress);
-            let go =
-                built.join().unwrap_or_else(|_| Err(anyhow::anyhow!("building the Go programs panicked")));
+            let go = scope.spawn(|| first(if go { tools.build(&ALL.concat(), progress) } else { Ok(()) }));
+            let rust = first(cargo::build(&[&RUST[..], &["olm-demo"]].concat(), progress));
+            let go = go.join().unwrap_or_else(|_| Err(anyhow::anyhow!("building the Go programs panicked")));
             rust.and(go)
         })
     })

@@ -96,12 +96,12 @@ impl GoModule<'_> {
         let mut all = 0;
         let mut downloads = 0;
         let mut list = self.go(&["list", "-deps"]);
-        let mut seen = |line: &str, progress: &Progress| {
+        let seen = |line: &str| {
             downloads += usize::from(line.starts_with("go: downloading"));
             progress.set(PART, format!("{downloads} modules downloaded"));
         };
         progress.set(PART, "starting");
-        run(list.args(&packages), |_| all += 1, |line| seen(line, progress))?;
+        run(list.args(&packages), progress, |_| all += 1, seen)?;
 
         let mut compiled = 0;
         let mut build = self.go(&["build", "-v", "-trimpath", "-ldflags", &self.link_flags]);
@@ -109,6 +109,7 @@ impl GoModule<'_> {
         progress.set(PART, format!("0 of {all} packages"));
         run(
             &mut build,
+            progress,
             |_| {},
             |line| {
                 // Only names of packages are printed when all is well.
@@ -144,6 +145,7 @@ impl GoModule<'_> {
 /// Runs a command and calls `output` and `errors` with each line of the two. A failure has the last lines of errors.
 fn run(
     command: &mut Command,
+    progress: &Progress,
     mut output: impl FnMut(&str) + Send,
     mut errors: impl FnMut(&str),
 ) -> Result<()> {
@@ -159,6 +161,10 @@ fn run(
             errors(&line);
             if line.contains(' ') && !line.starts_with("go: downloading") {
                 tail.push(line);
+            }
+            if progress.has_failed() {
+                // An error means that it has ended already.
+                let _ = child.kill();
             }
         }
     });
@@ -233,6 +239,17 @@ mod tests {
         let two =
             "tool (\n\tgo.etcd.io/etcd/server/v3\n\texample.com/kwok\n)\nrequire example.com/a v1.0.0\n";
         assert_eq!(tools(two).map(go_name).collect::<Vec<_>>(), ["server", "kwok"]);
+    }
+
+    #[test]
+    fn a_command_is_stopped_when_another_part_has_failed() {
+        let mut endless = Command::new("sh");
+        endless.args(["-c", "while echo package >&2; do :; done"]);
+        let error = Progress::during(|progress| {
+            assert!(progress.fail() && !progress.fail());
+            run(&mut endless, progress, |_| {}, |_| {}).unwrap_err()
+        });
+        assert!(error.to_string().contains("signal: 9"), "{error}");
     }
 
     #[test]

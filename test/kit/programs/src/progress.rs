@@ -21,6 +21,7 @@ pub struct Progress {
 struct State {
     parts: BTreeMap<&'static str, String>,
     ended: bool,
+    failed: bool,
 }
 
 impl Progress {
@@ -43,6 +44,16 @@ impl Progress {
     /// A part is done and is shown no more.
     pub fn done(&self, part: &'static str) {
         self.state().parts.remove(part);
+    }
+
+    /// A part failed, so that the others need not go on. Answers whether it is the first.
+    pub fn fail(&self) -> bool {
+        !std::mem::replace(&mut self.state().failed, true)
+    }
+
+    /// Whether a part failed.
+    pub fn has_failed(&self) -> bool {
+        self.state().failed
     }
 
     /// Prints a line now, such as a warning of a part.
