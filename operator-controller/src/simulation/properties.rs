@@ -1,6 +1,9 @@
 //! What holds at every write of the program, whatever went wrong before: each change is checked when it is made.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use olm_api::names::{BUNDLE_NAME, DELETION_POLICY_ANNOTATION, REVISION_OF_ANNOTATION};
 use serde_json::Value;
@@ -19,6 +22,8 @@ pub(crate) struct Properties {
     pub(crate) violations: Vec<String>,
     /// UIDs of extensions, each with the name of a bundle that was rolled out for it.
     rolled_out: BTreeSet<(String, String)>,
+    /// The UID of each revision with that of its extension, also once the revision is gone: what it owned goes later.
+    revision_of: BTreeMap<String, String>,
 }
 
 impl Properties {
@@ -31,11 +36,17 @@ impl Properties {
         store: &Store,
     ) {
         self.writes += 1;
+        if let Some(set) = after.filter(|_| key.0 == "clusterobjectsets") {
+            let uid = set["metadata"]["uid"].as_str().map(str::to_owned);
+            let extension =
+                set["metadata"]["annotations"][REVISION_OF_ANNOTATION].as_str().map(str::to_owned);
+            self.revision_of.extend(uid.zip(extension));
+        }
         let found = match after {
             None => before.and_then(|object| deletion(key, object, store)),
             Some(object) => self
                 .report(key, object)
-                .or_else(|| still_owned(key, object, store))
+                .or_else(|| self.still_owned(key, object, store))
                 .or_else(|| moved_back(before?, object, store)),
         };
         let is_foreign =
@@ -63,6 +74,26 @@ impl Properties {
             }
             _ => None,
         }
+    }
+
+    /// No CRD has an owner, whose end would be its own, while an extension reports that its policy is in force. What an
+    /// earlier extension of the name has left behind goes with that one.
+    fn still_owned(&self, (resource, ..): &Key, object: &Value, store: &Store) -> Option<String> {
+        if resource != "clusterextensions" || condition(object, "DeletionPolicy") != Some("True") {
+            return None;
+        }
+        let is_of_another = |owner: &Value| {
+            let extension = owner["uid"].as_str().and_then(|uid| self.revision_of.get(uid));
+            extension.is_some_and(|extension| object["metadata"]["uid"] != extension.as_str())
+        };
+        let is_owned = |crd: &Value| {
+            let owners = crd["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
+            owners.iter().any(|owner| !is_of_another(owner))
+        };
+        let crds =
+            store.objects().iter().filter(|((resource, ..), _)| resource == "customresourcedefinitions");
+        let found = crds.into_iter().find(|(_, crd)| is_owned(crd))?;
+        Some(format!("its deletion policy is reported as in force, and CRD {:?} has an owner", found.0.2))
     }
 }
 
@@ -97,18 +128,6 @@ fn deletion((resource, ..): &Key, object: &Value, store: &Store) -> Option<Strin
         return Some(format!("it is deleted, and {} controls it and is active", set["metadata"]["name"]));
     }
     (!is_owned).then(|| "it is deleted, and nothing says that it is the program's".to_owned())
-}
-
-/// No CRD has an owner, whose end would be its own, while an extension reports that its policy is in force.
-fn still_owned((resource, ..): &Key, object: &Value, store: &Store) -> Option<String> {
-    if resource != "clusterextensions" || condition(object, "DeletionPolicy") != Some("True") {
-        return None;
-    }
-    let crds = store.objects().iter().filter(|((resource, ..), _)| resource == "customresourcedefinitions");
-    let owned =
-        |crd: &Value| crd["metadata"]["ownerReferences"].as_array().is_some_and(|owners| !owners.is_empty());
-    let found = crds.into_iter().find(|(_, crd)| owned(crd))?;
-    Some(format!("its deletion policy is reported as in force, and CRD {:?} has an owner", found.0.2))
 }
 
 /// The revision that controls an object.
