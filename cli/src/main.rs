@@ -8,12 +8,14 @@ mod catalog;
 mod cluster;
 mod crd;
 mod diff;
+mod extension;
 mod output;
 mod pack;
 mod progress;
 mod resolve;
 mod sources;
 mod status;
+mod version;
 
 use std::{io::Write, process::ExitCode};
 
@@ -45,9 +47,13 @@ enum Command {
     /// Shows what the next revision of an extension would do to a cluster.
     #[command(after_help = diff::HELP)]
     Diff(diff::Diff),
+    #[command(flatten)]
+    Extension(extension::ExtensionCommand),
     /// Checks CustomResourceDefinitions.
     #[command(subcommand)]
     Crd(crd::Crd),
+    /// Prints the versions of this program, the API server and the controllers.
+    Version(version::Version),
 }
 
 impl Command {
@@ -58,7 +64,9 @@ impl Command {
             Self::Resolve(command) => command.run(out).await,
             Self::Status(command) => command.run(out).await,
             Self::Diff(command) => command.run(out).await,
+            Self::Extension(command) => command.run(out).await,
             Self::Crd(command) => command.run(out).await,
+            Self::Version(command) => command.run(out).await,
         }
     }
 }

@@ -152,6 +152,9 @@ pub(crate) enum Exit {
     /// Changes that have been reported: exit code 2, as scripts expect of a command that compares.
     #[error("differs")]
     Differs,
+    /// Nothing was changed, because it would not be safe or there is nothing that fits: exit code 2.
+    #[error("{0}")]
+    Unsafe(String),
     /// The question could not be answered: exit code 2.
     #[error(transparent)]
     Failed(anyhow::Error),
@@ -166,7 +169,7 @@ impl Exit {
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Found => ExitCode::from(1),
-            Self::Differs | Self::Failed(_) => ExitCode::from(2),
+            Self::Differs | Self::Unsafe(_) | Self::Failed(_) => ExitCode::from(2),
         }
     }
 }

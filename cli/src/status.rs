@@ -1,6 +1,6 @@
 //! `olm status`: what runs, what is pending, and why.
 
-mod facts;
+pub(crate) mod facts;
 
 use std::io::Write;
 

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Reads packages of the cluster's catalogs.
-pub(super) struct ClusterCatalogs {
+pub(crate) struct ClusterCatalogs {
     /// The image that each catalog serves, by name.
     images: BTreeMap<String, String>,
     registries: Registries,
@@ -27,7 +27,7 @@ pub(super) struct ClusterCatalogs {
 
 impl ClusterCatalogs {
     /// Asks the cluster which images its catalogs serve.
-    pub(super) async fn of(cluster: &Config, registries: Registries) -> anyhow::Result<Self> {
+    pub(crate) async fn of(cluster: &Config, registries: Registries) -> anyhow::Result<Self> {
         let listed: Vec<ClusterCatalog> = list(&connect(cluster.clone())?).await?;
         let image = |catalog: &ClusterCatalog| {
             let resolved = catalog.status.as_ref()?.resolved_source.as_ref()?;

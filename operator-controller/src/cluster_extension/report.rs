@@ -113,6 +113,11 @@ impl StepError {
         }
     }
 
+    /// Whether another configuration of the bundle is wanted.
+    pub(crate) fn is_configuration(&self) -> bool {
+        matches!(self, Self::Bundle { cause, .. } if cause.kind == CauseKind::InvalidConfiguration)
+    }
+
     /// What is known beyond upstream's text, for a person; only there where a person has to act.
     pub(crate) fn explanation(&self) -> Option<&str> {
         match self {

@@ -34,7 +34,7 @@ impl Plan {
         section(&mut text, "CRDs", &plan.crds, |text, all| all.iter().for_each(|one| crd(text, one)));
         section(&mut text, "Permissions that the ServiceAccount lacks", &plan.missing_rights, |text, all| {
             for one in all {
-                line(text, &format!("  {}", right(one)));
+                line(text, &format!("  {}", permission_line(one)));
             }
         });
         section(&mut text, "New permissions of the operator", &plan.operator_rights, |text, all| {
@@ -218,7 +218,7 @@ fn rights(text: &mut String, sign: char, accounts: &[Account]) {
     for Account { account, rights, foreign_roles, dangers } in accounts {
         line(text, &format!("  {account}"));
         for one in rights {
-            line(text, &format!("    {sign} {}", right(one)));
+            line(text, &format!("    {sign} {}", permission_line(one)));
         }
         for one in foreign_roles {
             line(text, &format!("    {sign} all of {one}"));
@@ -229,8 +229,8 @@ fn rights(text: &mut String, sign: char, accounts: &[Account]) {
     }
 }
 
-/// A right on one line.
-fn right(Permission { namespace, rule }: &Permission) -> String {
+/// A permission on one line.
+pub fn permission_line(Permission { namespace, rule }: &Permission) -> String {
     let join =
         |items: &mut dyn Iterator<Item = &String>| items.map(String::as_str).collect::<Vec<_>>().join(",");
     let mut on: Vec<String> = rule.non_resource_urls.iter().cloned().collect();

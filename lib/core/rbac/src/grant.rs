@@ -50,7 +50,22 @@ impl Grant {
         let (group, resource) = REVISIONS;
         let revisions = Rule::new(group, resource, None, &["update"]);
         all.push(Permission { namespace: CLUSTER.to_owned(), rule: revisions });
-        let mut places: BTreeSet<&str> = bundles.iter().flat_map(|targets| namespaces(targets)).collect();
+        let places: BTreeSet<&str> = bundles.iter().flat_map(|targets| namespaces(targets)).collect();
+        Self::in_places(account_namespace, account, all, places)
+    }
+
+    /// These permissions, whatever they are for.
+    pub fn of(account_namespace: &str, account: &str, permissions: Vec<Permission>) -> Self {
+        let places: BTreeSet<String> = permissions.iter().map(|one| one.namespace.clone()).collect();
+        Self::in_places(account_namespace, account, permissions, places.iter().map(String::as_str).collect())
+    }
+
+    fn in_places(
+        account_namespace: &str,
+        account: &str,
+        all: Vec<Permission>,
+        mut places: BTreeSet<&str>,
+    ) -> Self {
         places.insert(CLUSTER);
         let mut by_place: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
         for Permission { namespace, rule } in all {

@@ -53,7 +53,7 @@ pub use registries::{Config, Endpoint, RegistriesError, candidates};
 #[doc(hidden)]
 pub use registry::read_login;
 pub use registry::{
-    BoxFuture, LayoutError, LayoutRegistry, MemoryRegistry, OciRegistry, Registry, RegistryError,
+    BoxFuture, LayoutError, LayoutRegistry, MemoryRegistry, NoRegistry, OciRegistry, Registry, RegistryError,
 };
 pub use select::{Refusal, Select};
 pub use spool::FileReader;

@@ -17,6 +17,7 @@ mod dial;
 mod http;
 mod layout;
 mod memory;
+mod offline;
 mod scheme;
 mod tls;
 
@@ -25,6 +26,7 @@ pub use auth::read_login;
 pub use client::OciRegistry;
 pub use layout::{LayoutError, LayoutRegistry};
 pub use memory::MemoryRegistry;
+pub use offline::NoRegistry;
 pub(crate) use tls::check as check_certificates;
 
 /// A boxed future, so that [`Registry`] can be a trait object.
