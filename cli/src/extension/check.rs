@@ -1,6 +1,6 @@
 //! `olm check`: whether the installation of OLM itself is healthy.
 
-use std::{io::Write, time::Duration};
+use std::{fmt::Write as _, io::Write, time::Duration};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -191,9 +191,11 @@ fn text(findings: &[Finding]) -> String {
     });
     let mut text = columns(&rows.collect::<Vec<_>>());
     let count = findings.iter().filter(|finding| !finding.ok).count();
-    text.push_str(&match count {
-        0 => "all is well".to_owned(),
-        count => format!("{} wrong", output::counted(count, "thing")),
-    });
+    if count == 0 {
+        text.push_str("all is well");
+    } else {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{} wrong", output::counted(count, "thing"));
+    }
     text
 }

@@ -4,10 +4,9 @@ mod workloads;
 
 use std::{fmt::Write as _, io::Write};
 
-use anyhow::Context as _;
 use clap::Args;
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client};
 use olm_api::v1::{ClusterCatalog, ClusterExtension};
 use olm_plan::Plan;
 use olm_runtime::{connect, if_exists};
@@ -97,17 +96,16 @@ fn write_resolution(text: &mut String, resolution: &Value) {
     let field = |name: &str| one_line(olm_object::text(resolution, name)).into_owned();
     // Writing to a String cannot fail.
     text.push_str("Resolution\n");
-    match resolution["error"].as_str() {
-        Some(error) => drop(writeln!(text, "  no bundle: {}", below(error, 4))),
-        None => {
-            let rows = [
-                ["  bundle", &field("/bundle")],
-                ["  version", &field("/version")],
-                ["  catalog", &field("/catalog")],
-                ["  image", &field("/image")],
-            ];
-            text.push_str(&columns(&rows));
-        }
+    if let Some(error) = resolution["error"].as_str() {
+        let _ = writeln!(text, "  no bundle: {}", below(error, 4));
+    } else {
+        let rows = [
+            ["  bundle", &field("/bundle")],
+            ["  version", &field("/version")],
+            ["  catalog", &field("/catalog")],
+            ["  image", &field("/image")],
+        ];
+        text.push_str(&columns(&rows));
     }
     let rejected = resolution["rejected"].as_array().map_or(&[][..], Vec::as_slice);
     for one in rejected.iter().take(REJECTED_MAX) {

@@ -30,7 +30,8 @@ pub(crate) struct History {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Revision {
-    revision: i64,
+    #[serde(rename = "revision")]
+    number: i64,
     bundle: String,
     version: String,
     image: String,
@@ -55,7 +56,7 @@ impl Revision {
     fn of(set: &ClusterObjectSet) -> Self {
         let (name, version) = bundle(set);
         Self {
-            revision: set.spec.revision,
+            number: set.spec.revision,
             bundle: name.to_owned(),
             version: version.to_owned(),
             image: annotation(set, BUNDLE_REFERENCE).to_owned(),
@@ -81,7 +82,7 @@ fn table(all: &[Revision]) -> String {
     let mut rows = vec![["REVISION", "BUNDLE", "VERSION", "STATE", "CREATED", "NOTE"].map(str::to_owned)];
     for one in all {
         rows.push([
-            one.revision.to_string(),
+            one.number.to_string(),
             one.bundle.clone(),
             one.version.clone(),
             one.state.to_owned(),

@@ -11,6 +11,7 @@ use olm_api::{
 use olm_runtime::connect;
 use operator_controller::plan::Planner;
 use serde::Serialize;
+use tokio::sync::OnceCell;
 
 use super::{
     planning::{Planning, version_of},
@@ -68,21 +69,15 @@ impl Outdated {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let config = self.cluster.config().await?;
         let extensions: Vec<ClusterExtension> = list(&connect(config.clone())?).await?;
-        let mut planner = None;
-        let mut rows = Vec::new();
+        // The catalogs are asked only where the controller has not reported anything.
+        let (plans, mut rows) = (OnceCell::new(), Vec::new());
         for extension in &extensions {
             let Some(installed) = installed(extension) else { continue };
-            let newer = match reported(extension) {
-                Some(newer) => newer,
-                None => {
-                    if planner.is_none() {
-                        planner = Some(self.planning.plans(&config, true).await?);
-                    }
-                    match &planner {
-                        Some(plans) => asked(&plans.planner, extension, &installed).await,
-                        None => Newer::None,
-                    }
-                }
+            let newer = if let Some(newer) = reported(extension) {
+                newer
+            } else {
+                let plans = plans.get_or_try_init(|| self.planning.plans(&config, true)).await?;
+                asked(&plans.planner, extension, &installed).await
             };
             rows.extend(row(extension, installed, newer));
         }

@@ -58,8 +58,12 @@ impl Added {
         let mut is_ours = false;
         for (api_version, kind) in RBAC.into_iter().filter(|(_, kind)| !kind.ends_with("Binding")) {
             for role in created_for(client, api_version, kind, &name).await? {
-                is_ours = true;
                 let namespace = role.namespace().unwrap_or_default();
+                // Whoever may create roles can set the marks; only those that are bound to this ServiceAccount count.
+                if role.name_any() != Grant::role_name(&extension.spec.namespace, &account, &namespace) {
+                    continue;
+                }
+                is_ours = true;
                 let rules = role.data["rules"].as_array().into_iter().flatten();
                 all.extend(
                     rules.map(|rule| Permission { namespace: namespace.clone(), rule: Rule::of(rule) }),

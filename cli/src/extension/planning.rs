@@ -60,7 +60,7 @@ impl Planning {
             catalogs: catalogs.clone(),
             folder: folder.path().to_owned(),
             system_namespace: self.system_namespace.clone(),
-            gates: self.feature_gates.clone(),
+            gates: self.feature_gates,
             checks_dependencies,
         })?;
         Ok(Plans { planner, catalogs, _folder: folder })

@@ -68,7 +68,7 @@ impl Uninstall {
         let name = &self.extension;
         let policy = self.policy(&seen);
         let data = Data::of(&client, &seen).await?;
-        let ours = if policy == "Orphan" { Vec::new() } else { created(&client, name).await? };
+        let ours = if policy == "Orphan" { Vec::new() } else { created(&client, &seen).await? };
         write!(out, "{}", visible(&data.text(name, policy)))?;
         let namespace = &seen.spec.namespace;
         for object in &ours {
@@ -130,11 +130,15 @@ impl Uninstall {
 
 /// The ServiceAccount, roles and bindings that `olm install` created for the extension; bindings first, so that nothing is
 /// bound to what is gone.
-async fn created(client: &Client, extension: &str) -> anyhow::Result<Vec<Value>> {
-    let mut found = Vec::new();
+async fn created(client: &Client, seen: &ClusterExtension) -> anyhow::Result<Vec<Value>> {
+    let (mut found, extension) = (Vec::new(), seen.name_any());
     let kinds = RBAC.into_iter().rev().chain([("v1", "ServiceAccount")]);
     for (api_version, kind) in kinds {
-        for object in created_for(client, api_version, kind, extension).await? {
+        for object in created_for(client, api_version, kind, &extension).await? {
+            // Its ServiceAccount is in its namespace, whoever else has set the marks.
+            if kind == "ServiceAccount" && object.namespace().as_ref() != Some(&seen.spec.namespace) {
+                continue;
+            }
             found.push(json!({
                 "apiVersion": api_version, "kind": kind,
                 "metadata": {

@@ -1,6 +1,6 @@
 //! `olm upgrade`: another version or channel, after showing what that changes.
 
-use std::io::Write;
+use std::{fmt::Write as _, io::Write};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -156,7 +156,8 @@ impl Upgrade {
             let channels =
                 seen.spec.source.catalog.as_ref().map(|c| c.channels.join(", ")).unwrap_or_default();
             let before = if channels.is_empty() { "(all)" } else { &channels };
-            text.push_str(&format!("  channels  {before} -> {}\n", self.target.channels.join(", ")));
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  channels  {before} -> {}", self.target.channels.join(", "));
         }
         if seen.annotations().contains_key(ROLLBACK_TO_ANNOTATION) {
             text.push_str("  the annotation rollback-to is removed\n");

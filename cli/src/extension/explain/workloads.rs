@@ -10,11 +10,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::ListParams,
-    core::{Selector, SelectorExt as _},
-};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams, core::Selector};
 use olm_api::{names::OWNER_NAME_LABEL, v1::ClusterExtension};
 use olm_runtime::bounded;
 use olm_text::one_line;

@@ -320,6 +320,6 @@ mod tests {
     fn a_right_is_one_line() {
         let rule = json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["a", "b"], "verbs": ["get", "list"]});
         let one = Permission { namespace: "n".into(), rule: Rule::of(&rule) };
-        assert_eq!(right(&one), "apps/deployments \"a,b\": get,list in namespace n");
+        assert_eq!(permission_line(&one), "apps/deployments \"a,b\": get,list in namespace n");
     }
 }

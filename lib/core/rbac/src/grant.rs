@@ -101,7 +101,7 @@ impl Grant {
         })];
         for (namespace, rules) in &self.rules {
             let kind = if namespace.is_empty() { "ClusterRole" } else { "Role" };
-            let name = self.role_name(namespace);
+            let name = Self::role_name(&self.account_namespace, &self.account, namespace);
             let rules: Vec<Value> = rules.iter().map(|rule| json!(rule)).collect();
             manifests.push(role(kind, namespace, &name, &rules));
             let subject = json!({
@@ -125,11 +125,11 @@ impl Grant {
         ]
     }
 
-    /// Names of cluster roles are one namespace for all accounts.
-    fn role_name(&self, namespace: &str) -> String {
-        let Self { account, account_namespace, .. } = self;
+    /// The name of the role in a namespace, or of the one for the whole cluster. Names of cluster roles are one namespace
+    /// for all accounts.
+    pub fn role_name(account_namespace: &str, account: &str, namespace: &str) -> String {
         if namespace == account_namespace {
-            account.clone()
+            account.to_owned()
         } else {
             format!("{account_namespace}-{account}")
         }

@@ -101,6 +101,9 @@ async fn a_package_is_installed_looked_at_upgraded_and_removed() -> Result<()> {
     olm(&scenario, &["diff", &name]).await?.ensure(0, &["no difference"])?;
     let upgraded = olm(&scenario, &["upgrade", &name, "--version", "1.1.0", "--yes"]).await?;
     upgraded.ensure(0, &["version   1.0.0 -> 1.1.0", "lighthouse-operator.v1.1.0 is installed"])?;
+    let here = olm(&scenario, &["status", "-n", &name]).await?;
+    let rows: Vec<&str> = here.text.lines().filter(|line| line.contains(" Ready ")).collect();
+    ensure!(rows.len() == 1 && rows[0].starts_with(&name), "{}", here.text);
     olm(&scenario, &["history", &name]).await?.ensure(0, &["Archived", "Active"])?;
     let explained = olm(&scenario, &["explain", &name]).await?;
     let workload = format!("Deployment {name}/lighthouse-operator: 1 of 1 ready");
@@ -115,6 +118,38 @@ async fn a_package_is_installed_looked_at_upgraded_and_removed() -> Result<()> {
     ensure!(accounts.get_opt(&format!("{name}-installer")).await?.is_none(), "the ServiceAccount is left");
     namespaces.get(&name).await?;
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_operator_is_installed_upgraded_and_removed() -> Result<()> {
+    let Some(folder) = olm_test::data::folder("bundles") else { return Ok(()) };
+    let scenario = Scenario::new(World::shared().await?, "cli-argocd").await?;
+    let (package, name) = ("argocd-operator", scenario.name.clone());
+    let bundles = ["0.16.0", "0.17.0"].map(|version| (version, folder.join(package).join(version)));
+    let reference = scenario.push(package, &bundles, "latest").await?;
+    scenario.create_catalog(&reference, None).await?;
+    scenario.catalog_serves().await?;
+    let install = ["install", package, "--name", &name, "--catalog", &name, "--version", "0.16.0"];
+    let mut terminal = Terminal::run(&scenario, &install)?;
+    let begun = Instant::now();
+    let answered = tokio::task::spawn_blocking(move || {
+        terminal.until("Install argocd-operator.v0.16.0? [y/N] ")?;
+        terminal.answer("y")?;
+        terminal.end()
+    });
+    let (code, shown) = answered.await??;
+    println!(
+        "$ olm {}\n{shown}\n[{:.1} s from olm install to healthy]",
+        install.join(" "),
+        begun.elapsed().as_secs_f64()
+    );
+    ensure!(code == Some(0), "{code:?}");
+    olm(&scenario, &["outdated"]).await?.ensure(2, &[&name])?;
+    let diff = olm(&scenario, &["diff", &name, "--version", "0.17.0"]).await?;
+    diff.ensure(2, &["argocd-operator.v0.17.0"])?;
+    let upgraded = olm(&scenario, &["upgrade", &name, "--version", "0.17.0", "--yes"]).await?;
+    upgraded.ensure(0, &["argocd-operator.v0.17.0 is installed"])?;
+    olm(&scenario, &["uninstall", &name, "--yes"]).await?.ensure(0, &["removed"])
 }
 
 #[tokio::test(flavor = "multi_thread")]
