@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 32 << 20;
 /// `olm crd …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Crd {
-    /// Checks whether new CRDs can replace others without harm to stored objects and clients.
+    /// Checks whether new CRDs can replace others without breaking stored objects or clients.
     ///
     /// Exit code 0: every change is safe. 1: a change is unsafe. 2: the check failed.
     Check(Box<check::Check>),
