@@ -7,6 +7,7 @@ mod audit;
 mod disturb;
 pub mod given;
 mod inventory;
+mod services;
 pub(crate) mod start;
 
 use std::path::{Path, PathBuf};
