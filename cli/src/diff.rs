@@ -22,7 +22,7 @@ use crate::{
         revisions::extension,
         upgrade::Target,
     },
-    output::{self, Exit, Format},
+    output::{self, Differs, Format},
     sources::{limited, read_limited},
 };
 
@@ -32,9 +32,9 @@ const MANIFEST_BYTES_MAX: u64 = 3 << 20;
 /// The help text below the options.
 pub(crate) const HELP: &str = "The plan is the same as the controller's: objects that are created, changed and deleted, images, CRDs, permissions, and
 the result of a dry run on the API server. Nothing is written. The command creates a token of the extension's
-ServiceAccount, whose permissions matter; without one the plan says what is not known. Catalogs and bundles are pulled
-as images, the catalogs at the digest that the cluster serves. The revision that carries out the plan has its digest
-(annotation extensions.olm.operatorframework.io/plan-digest).
+ServiceAccount, whose permissions matter; without one the plan says what is not known. Catalogs are read from the cluster's
+server of catalogs, bundles are pulled as images. The revision that carries out the plan has its digest (annotation
+extensions.olm.operatorframework.io/plan-digest).
 
 --version, --channel, --config and -f show the effect of a change before it is made. With -f the extension need not exist
 yet.
@@ -90,7 +90,7 @@ impl Diff {
                 let mut answer = revision.plan.to_json();
                 answer["difference"] = true.into();
                 output::answer(out, self.output, &answer, |_| revision.plan.to_text())?;
-                Err(Exit::Differs.into())
+                Err(Differs.into())
             }
         }
     }

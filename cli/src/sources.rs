@@ -106,6 +106,7 @@ fn layout_at(text: &str) -> anyhow::Result<Source> {
 
 /// How registries are reached.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Registry options")]
 pub(crate) struct Registries {
     /// Registry (host:port) to use with plain HTTP or an untrusted certificate; may be repeated
     #[arg(long, value_name = "HOST")]
@@ -176,6 +177,11 @@ impl Registries {
             return Ok(Puller::with_registry(PullerConfig::new(std::env::temp_dir()), Arc::new(NoRegistry)));
         }
         self.puller()
+    }
+
+    /// Whether nothing may be fetched.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.offline
     }
 
     /// Whether something may be fetched from `address`.

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::{
     cluster::{Cluster, list},
-    output::{self, Exit, Format, columns},
+    output::{self, Differs, Format, columns},
 };
 
 /// The help text below the options.
@@ -79,7 +79,7 @@ impl Check {
             Err(why) => findings.push(wrong("leftovers of upstream", why)),
         }
         output::answer(out, self.output, &findings, |findings| text(findings))?;
-        if findings.iter().all(|finding| finding.ok) { Ok(()) } else { Err(Exit::Differs.into()) }
+        if findings.iter().all(|finding| finding.ok) { Ok(()) } else { Err(Differs.into()) }
     }
 }
 

@@ -136,7 +136,7 @@ async fn account(client: &Client, planner: &Planner, seen: &ClusterExtension) ->
     let blocked = plan.as_ref().map(Plan::blocked).unwrap_or_default();
     let missing: Vec<String> = plan
         .as_ref()
-        .and_then(|plan| plan.missing_rights.known())
+        .and_then(|plan| plan.missing_permissions.known())
         .into_iter()
         .flatten()
         .map(olm_plan::permission_line)

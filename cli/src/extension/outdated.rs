@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, list},
-    output::{self, Exit, Format, columns},
+    output::{self, Differs, Format, columns},
 };
 
 /// The help text below the options.
@@ -82,7 +82,7 @@ impl Outdated {
             rows.extend(row(extension, installed, newer));
         }
         output::answer(out, self.output, &rows, |rows| table(rows))?;
-        if rows.is_empty() { Ok(()) } else { Err(Exit::Differs.into()) }
+        if rows.is_empty() { Ok(()) } else { Err(Differs.into()) }
     }
 }
 

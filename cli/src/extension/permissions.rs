@@ -45,7 +45,7 @@ impl Added {
         revision: &NewRevision,
     ) -> anyhow::Result<Self> {
         let name = extension.name_any();
-        let missing = revision.plan.missing_rights.known().cloned().unwrap_or_default();
+        let missing = revision.plan.missing_permissions.known().cloned().unwrap_or_default();
         let account = extension.spec.service_account.as_ref().and_then(|account| account.name.clone());
         let mut added = Self {
             extension: name.clone(),
@@ -79,7 +79,7 @@ impl Added {
     /// The plan once the permissions are added.
     pub(crate) fn to_plan(&self, mut plan: Plan) -> Plan {
         if self.grant.is_some() {
-            plan.missing_rights = Section::Known(Vec::new());
+            plan.missing_permissions = Section::Known(Vec::new());
         }
         plan
     }

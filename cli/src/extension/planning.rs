@@ -12,11 +12,7 @@ use operator_controller::{
 };
 use tempfile::TempDir;
 
-use crate::{
-    diff::catalogs::ClusterCatalogs,
-    output::Exit,
-    sources::{Registries, read_limited},
-};
+use crate::{catalogs::Access, cluster::catalogs::ClusterCatalogs, output::refusal, sources::read_limited};
 
 /// Largest configuration in bytes; the API server takes no larger object.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
@@ -24,14 +20,11 @@ const CONFIG_BYTES_MAX: u64 = 1 << 20;
 /// What a plan is made with.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Planning {
-    /// Namespace of the controller
-    #[arg(long, value_name = "NAMESPACE", default_value = "olmv1-system")]
-    system_namespace: String,
     /// Feature gates of the controller, if they differ from the defaults
     #[arg(long, value_name = "GATE=BOOL,...", default_value = "", value_parser = gates)]
     feature_gates: Gates,
     #[command(flatten)]
-    registries: Registries,
+    access: Access,
 }
 
 fn gates(text: &str) -> Result<Gates, String> {
@@ -53,13 +46,13 @@ impl Planning {
     /// A planner for the cluster. `checks_dependencies`: without what a bundle requires there is no plan.
     pub(crate) async fn plans(&self, cluster: &Config, checks_dependencies: bool) -> anyhow::Result<Plans> {
         let folder = tempfile::tempdir().context("creating a folder for bundles")?;
-        let catalogs = Arc::new(ClusterCatalogs::of(cluster, self.registries.clone()).await?);
+        let catalogs = Arc::new(ClusterCatalogs::of(cluster, &self.access).await?);
         let planner = Planner::new(Surroundings {
             cluster: cluster.clone(),
-            puller: self.registries.puller_or_offline()?,
+            puller: self.access.registries.puller_or_offline()?,
             catalogs: catalogs.clone(),
             folder: folder.path().to_owned(),
-            system_namespace: self.system_namespace.clone(),
+            system_namespace: self.access.system_namespace.clone(),
             gates: self.feature_gates,
             checks_dependencies,
         })?;
@@ -72,11 +65,7 @@ pub(crate) fn check_blocked(name: &str, blocked: &[String]) -> anyhow::Result<()
     if blocked.is_empty() {
         return Ok(());
     }
-    Err(Exit::Unsafe(format!(
-        "{name}: nothing was changed, because the plan is blocked: {}",
-        blocked.join("; ")
-    ))
-    .into())
+    Err(refusal(format!("{name}: nothing was changed, because the plan is blocked: {}", blocked.join("; "))))
 }
 
 /// The configuration in a file.

@@ -27,7 +27,7 @@ use super::{
     },
     package::{Package, Wanted},
 };
-use crate::{cluster::list, output::Exit};
+use crate::{cluster::list, output::refusal};
 
 /// Packages that one command installs.
 const PACKAGES_MAX: usize = 10;
@@ -159,25 +159,21 @@ impl Search<'_> {
     async fn provider(&self, package: &Package, requirement: &Requirement) -> anyhow::Result<Provider> {
         let needs = format!("{} requires {requirement}", package.bundle());
         if requirement.is_conflict() {
-            return Err(
-                Exit::Unsafe(format!("{needs}: something that it conflicts with is installed")).into()
-            );
+            return Err(refusal(format!("{needs}: something that it conflicts with is installed")));
         }
         let packages = self.packages(requirement).await;
         let views: Vec<(&str, i32, &PackageContent)> =
             packages.iter().map(|(name, priority, content)| (name.as_str(), *priority, content)).collect();
         let Some(provider) = providers(requirement, &views, &Work::default()).into_iter().next() else {
-            return Err(Exit::Unsafe(format!(
+            return Err(refusal(format!(
                 "{needs}, which is not installed, and no catalog has a bundle that meets it"
-            ))
-            .into());
+            )));
         };
         if !self.with_dependencies {
             let Provider { package, version, catalog, .. } = &provider;
-            return Err(Exit::Unsafe(format!(
+            return Err(refusal(format!(
                 "{needs}, which is not installed: package {package} {version} of catalog {catalog} meets it. Pass --with-dependencies to install that too"
-            ))
-            .into());
+            )));
         }
         Ok(provider)
     }

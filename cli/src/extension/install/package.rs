@@ -92,7 +92,7 @@ impl Package {
         let mut revision = revision;
         if grants.is_some() {
             // They are granted before the controller looks.
-            revision.plan.missing_rights = Section::Known(Vec::new());
+            revision.plan.missing_permissions = Section::Known(Vec::new());
         }
         let extension = wanted.extension(&revision.version);
         Ok(Self {
