@@ -1,7 +1,5 @@
 //! `olm diff`: the plan of an extension's next revision.
 
-pub(crate) mod catalogs;
-
 use std::{
     io::Write,
     path::{Path, PathBuf},
