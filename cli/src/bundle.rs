@@ -18,6 +18,8 @@ use olm_bundle::ANNOTATIONS;
 use olm_image::{Compression, ImageBuilder, PackedImage, folders_layer};
 
 pub(crate) use validate::Examination;
+#[cfg(test)]
+pub(crate) use validate::configuration;
 
 use crate::{pack::Destination, sources::read_limited};
 

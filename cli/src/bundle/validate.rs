@@ -130,7 +130,7 @@ fn is_crd(object: &Value) -> bool {
 }
 
 /// The `spec.config.inline` that asks for an install mode.
-pub(super) fn configuration(mode: InstallMode, namespace: &str) -> Value {
+pub(crate) fn configuration(mode: InstallMode, namespace: &str) -> Value {
     match mode {
         InstallMode::OwnNamespace => json!({"watchNamespace": namespace}),
         InstallMode::SingleNamespace => {

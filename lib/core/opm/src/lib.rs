@@ -9,6 +9,8 @@
 
 mod blob;
 mod decode;
+mod difference;
+mod edges;
 mod encode;
 mod images;
 pub mod limits;
@@ -30,7 +32,8 @@ mod write;
 
 pub use blob::{Blob, BlobProperty, BundleBlob, RelatedImage};
 pub use decode::{DecodeError, FieldError};
-pub use images::BundleImages;
+pub use difference::{CatalogDifference, Entries, PackageChange, PackageDifference};
+pub use images::{BundleImages, manifest_images};
 pub use load::{LoadError, each_document, outline};
 pub use migrate::{MigrationError, MigrationLevel, migrate};
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
