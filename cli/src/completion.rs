@@ -48,7 +48,7 @@ pub(crate) struct Man {
 
 /// The description of all commands.
 fn described() -> Command {
-    let mut command = crate::Arguments::command();
+    let mut command = crate::Arguments::command().bin_name("olm");
     command.build();
     command
 }
@@ -119,7 +119,7 @@ fn candidates(command: &Command, words: &[String]) -> (Vec<String>, &'static str
 impl Man {
     pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
-        let pages = pages(&described(), "");
+        let pages = pages(&described());
         for (name, text) in &pages {
             let path = self.folder.join(format!("{name}.1"));
             std::fs::write(&path, text).with_context(|| path.display().to_string())?;
@@ -130,18 +130,15 @@ impl Man {
 }
 
 /// The pages of a command and of those below it, by name.
-fn pages(command: &Command, above: &str) -> Vec<(String, Vec<u8>)> {
+fn pages(command: &Command) -> Vec<(String, Vec<u8>)> {
     if command.is_hide_set() || command.get_name() == "help" {
         return Vec::new();
     }
-    let separator = if above.is_empty() { "" } else { "-" };
-    let name = format!("{above}{separator}{}", command.get_name());
+    let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let mut text = Vec::new();
-    let page = clap_mangen::Man::new(command.clone().name(name.clone()).display_name(name.clone()));
     // Writing to memory cannot fail.
-    let _ = page.render(&mut text);
-    let below = command.get_subcommands().flat_map(|command| pages(command, &name)).collect::<Vec<_>>();
-    std::iter::once((name.clone(), text)).chain(below).collect()
+    let _ = clap_mangen::Man::new(command.clone()).render(&mut text);
+    std::iter::once((name, text)).chain(command.get_subcommands().flat_map(pages)).collect()
 }
 
 #[cfg(test)]
@@ -177,7 +174,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page_with_its_flags() {
-        let pages = pages(&described(), "");
+        let pages = pages(&described());
         let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
         for name in ["olm", "olm-search", "olm-catalog-path", "olm-bundle-validate"] {
             assert!(names.contains(&name), "{names:?}");

@@ -219,7 +219,7 @@ impl Found {
     /// Adds what the manifests name; answers how many bundles could not be read.
     async fn add_manifests(&mut self, chosen: &[BundleImages], registries: &Registries) -> usize {
         let bar = Bar::new("reading bundles", chosen.len());
-        let read = chosen.iter().map(async |bundle| (bundle, manifests(bundle, registries).await));
+        let read = chosen.iter().map(|bundle| async move { (bundle, manifests(bundle, registries).await) });
         let mut all = stream::iter(read).buffered(PULLS);
         let mut failed = 0;
         while let Some((bundle, read)) = all.next().await {

@@ -208,7 +208,7 @@ fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
         let bundle = |name: &str| by_name.get(&(channel.package.as_str(), name));
         let head = head(&channel.entries).map_or("", |head| head.name.as_str());
         let mut entries: Vec<_> = channel.entries.iter().collect();
-        let version = |name: &str| bundle(name).map(|bundle| (&bundle.version, &bundle.release));
+        let version = |name: &str| bundle(name).map(|bundle| (&bundle.version, bundle.version_text()));
         entries.sort_by(|a, b| version(&b.name).cmp(&version(&a.name)).then_with(|| a.name.cmp(&b.name)));
         rows.extend(entries.into_iter().map(|entry| {
             let bundle = bundle(&entry.name);

@@ -142,10 +142,11 @@ impl PackageView<'_> {
     }
 
     fn bundles(&self) -> BTreeMap<String, (String, &str, usize)> {
-        let content =
-            |bundle: &&BundleOutline| (bundle.version_text(), bundle.image.as_str(), bundle.objects);
-        // The content borrows from the outline, not from the list.
-        self.bundles.iter().map(|bundle| (bundle.name.clone(), content(bundle))).collect()
+        let mut all = BTreeMap::new();
+        for bundle in &self.bundles {
+            all.insert(bundle.name.clone(), (bundle.version_text(), bundle.image.as_str(), bundle.objects));
+        }
+        all
     }
 
     /// The bundles that had an upgrade, and in the newer state have none although there are newer versions.
