@@ -26,6 +26,7 @@ mod selection;
 // A structure a paragraph.
 #[rustfmt::skip]
 mod structures;
+mod suite;
 pub mod template;
 mod validate;
 mod write;
@@ -42,5 +43,6 @@ pub use profile::{Api, Profile};
 pub use registry_v1::{BundleError, RegistryV1Bundle};
 pub use search::{Hit, SearchIndex};
 pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
+pub use suite::{Suite, SuiteFinding};
 pub use validate::{ErrorTree, GraphError, Report, head, validate};
 pub use write::{Documents, Form, WriteError, document_text};
