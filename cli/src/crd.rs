@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 32 << 20;
 /// `olm crd …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Crd {
-    /// Checks whether new CRDs can replace others without harm to stored objects and clients.
+    /// Checks whether new CRDs can replace others without breaking stored objects or clients.
     ///
     /// Exit codes: 0 every change is safe, 1 error, 2 a change is unsafe.
     Check(Box<check::Check>),

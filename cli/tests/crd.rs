@@ -135,7 +135,7 @@ fn failures_exit_with_1() {
     assert_eq!(code, Some(1), "{errors}");
 }
 
-/// A bundle with a CRD, a Deployment and some rights.
+/// A bundle with a CRD, a Deployment and some permissions.
 fn bundle(folder: &Path, name: &str, version: &str, crd: &Value, rules: &Value, modes: &[&str]) -> String {
     let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
     let image = format!("example.com/c:{version}");
@@ -198,7 +198,7 @@ fn an_upgrade_of_a_bundle_is_reported_in_all_its_parts() {
     assert_eq!(answer["safe"], false);
     assert_eq!(answer["definitions"][0]["safe"], false);
     assert_eq!(answer["installModes"]["removed"], json!(["OwnNamespace"]));
-    assert_eq!((&answer["gainedRights"], &answer["lostRights"]), (&json!([]), &json!([])));
+    assert_eq!((&answer["gainedPermissions"], &answer["lostPermissions"]), (&json!([]), &json!([])));
     assert_eq!(olm(&["bundle", "diff", &old, &old]).0, Some(0));
     assert_eq!(olm(&["bundle", "diff", &old, "/does/not/exist"]).0, Some(1));
     // The CRDs of bundles can be checked alone as well.

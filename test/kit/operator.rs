@@ -171,8 +171,8 @@ pub fn install(cluster: &Cluster) -> Result<()> {
 /// Replaces the rights with those of an overlay of `config/overlays`.
 pub fn overlay(cluster: &Cluster, name: &str) -> Result<()> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/overlays").join(name);
-    let rights = folder.join("rights.patch.yaml");
-    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &rights.display().to_string()])?;
+    let role = folder.join("cluster-role.patch.yaml");
+    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &role.display().to_string()])?;
     Ok(())
 }
 
