@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use olm_api::names::PAUSED_ANNOTATION;
-use olm_resolve::DeprecationStatus;
+use olm_resolve::{AvailableUpdate, DeprecationStatus};
 
 use crate::{
     bundles::NextPull,
@@ -188,6 +188,8 @@ pub(crate) struct Report {
     pub(crate) unread: Option<StepError>,
     /// What the catalogs say about deprecation, once they were asked.
     pub(crate) deprecations: Option<DeprecationStatus>,
+    /// What the catalogs say about newer versions, once they were asked.
+    pub(crate) update: Option<AvailableUpdate>,
     /// A sentence about the bundle that was chosen.
     pub(crate) resolved: Option<String>,
     /// A sentence about an update that leads to another catalog.

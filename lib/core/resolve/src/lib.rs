@@ -30,6 +30,7 @@ mod resolve;
 mod successors;
 #[cfg(test)]
 mod tests;
+mod update;
 
 pub use advice::{Audience, advice};
 pub use bundle::{BundleVersionError, bundle_version};
@@ -46,3 +47,4 @@ pub use request::{
 };
 pub use resolution::{CatalogNote, OtherCatalog, Resolution};
 pub use resolve::resolve;
+pub use update::{AvailableUpdate, available_update};

@@ -7,3 +7,4 @@ mod conditions;
 mod documented;
 mod failures;
 mod properties;
+mod updates;

@@ -154,10 +154,9 @@ async fn what_only_a_person_can_remove_is_stalled_with_the_remedy() -> Result<()
     let second = named("second");
     another(&scenario, &second, &package, json!({})).await?;
     shows(&scenario, &second, Progressing, &["True/Retrying/revision object collisions in phase"]).await?;
-    let advice =
-        "The object belongs to the owner that the message names: delete that owner or this extension";
-    shows(&scenario, &second, Stalled, &["True/Blocked/revision object collisions", advice]).await?;
-    shows(&scenario, &second, Ready, &["False/Retrying/revision object collisions", advice]).await?;
+    let advice = format!(" to ClusterExtension {}: remove one of the two extensions.", scenario.name);
+    shows(&scenario, &second, Stalled, &["True/Blocked/revision object collisions", &advice]).await?;
+    shows(&scenario, &second, Ready, &["False/Retrying/revision object collisions", &advice]).await?;
     for name in [&nowhere, &poor, &second] {
         crate::small::remove(&scenario, name).await?;
     }

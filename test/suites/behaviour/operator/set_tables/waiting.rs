@@ -62,7 +62,7 @@ async fn an_object_that_is_being_deleted_is_waited_for() -> Result<()> {
     shows(&scenario, &set, Available, &format!("False/RollingOut/{rolling}")).await?;
     shows(&scenario, &set, Progressing, &format!("True/RollingOut/{rolling}")).await?;
     let waits = format!(
-        "False/RollingOut/{rolling}\nObject ConfigMap.v1 {}/held: is being deleted, and will be created again afterwards",
+        "False/RollingOut/Object ConfigMap.v1 {}/held: is being deleted, and will be created again afterwards",
         scenario.name
     );
     shows(&scenario, &set, Ready, &waits).await?;
@@ -209,7 +209,7 @@ async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) 
     let done = "True/Succeeded/Revision 7.0.0 has rolled out.";
     shows(scenario, &set, Progressing, done).await?;
     let told = format!(
-        "{done}\nChanges of Deployment.apps/v1 objects are not noticed at once, because watching the kind fails (deployments.apps is forbidden: "
+        "True/Active/Revision 7.0.0 has rolled out.\nChanges of Deployment.apps/v1 objects are not noticed at once, because watching the kind fails (deployments.apps is forbidden: "
     );
     begins(scenario, &set, Ready, &told).await?;
     shows(scenario, &set, Progressing, done).await?;
