@@ -113,7 +113,12 @@ impl StepError {
         }
     }
 
-    /// What is known beyond upstream's text, for a person; only there where a person has to act.
+    /// Whether it passes without anybody acting.
+    pub(crate) fn recovers(&self) -> bool {
+        matches!(self, Self::Resolution { answer_at: Some(_), .. })
+    }
+
+    /// What is known beyond upstream's text, for a person; where it does not recover, a person has to act.
     pub(crate) fn explanation(&self) -> Option<&str> {
         match self {
             Self::Resolution { explanation, .. } | Self::Bundle { cause: Cause { explanation, .. }, .. } => {

@@ -239,14 +239,10 @@ fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
     let remedy = error.and_then(StepError::explanation);
     let lines = complaint.chain(of_sick).chain(progress).chain(remedy).chain(waits);
     let message = lines.map(Cow::Borrowed).chain(notes).collect::<Vec<_>>().join("\n");
-    let ready_reason = match &sick {
-        Some(available) => Reason::named(&available.reason).unwrap_or(Reason::Retrying),
-        None if done && report.unguarded.is_some() => Reason::Unguarded,
-        None => reason,
-    };
     let is_installed = writer.conditions.is_true(Installed);
     let is_ready = done && sick.is_none() && is_installed && report.unguarded.is_none();
     let explained = match error {
+        Some(error) if error.recovers() => None,
         Some(_) => remedy.map(|text| format!("{brief}\n{text}")),
         None if done => None,
         None => stuck(report),
@@ -259,6 +255,13 @@ fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
         Some(explained) => Activity::Stalled(Reason::Blocked, explained),
         None if done => Activity::None,
         None => Activity::Reconciling(reason, waits.unwrap_or(&brief)),
+    };
+    let ready_reason = match (&sick, activity) {
+        (Some(available), _) => Reason::named(&available.reason).unwrap_or(Reason::Retrying),
+        (None, _) if done && report.unguarded.is_some() => Reason::Unguarded,
+        // Alerts tell by it what does not continue by itself.
+        (None, Activity::Stalled(reason, _)) => reason,
+        (None, _) => reason,
     };
     writer.summarize(is_ready, ready_reason, &message, activity);
 }

@@ -110,13 +110,17 @@ fn summarize(writer: &mut ConditionWriter<'_>, report: &Report) {
     let lines: Vec<&str> = first.chain(added.iter().map(String::as_str)).collect();
     let message = lines.join("\n");
     let ready = matches!(report.outcome, Outcome::Complete | Outcome::Archived);
-    // The reason is a column of `kubectl get`.
-    let state = if report.outcome == Outcome::Complete { Reason::Active } else { reason };
     let activity = match report.outcome {
         _ if ready => Activity::None,
         _ if progressing.status == ConditionStatus::False.as_str() => Activity::Stalled(reason, &message),
         Outcome::Stuck { .. } => Activity::Stalled(Reason::Blocked, &message),
         _ => Activity::Reconciling(reason, &brief),
+    };
+    // The reason is a column of `kubectl get`.
+    let state = match activity {
+        Activity::Stalled(reason, _) => reason,
+        _ if report.outcome == Outcome::Complete => Reason::Active,
+        _ => reason,
     };
     let unseen = report.unseen.iter().map(String::as_str);
     writer.summarize(
@@ -265,7 +269,7 @@ mod tests {
             (Outcome::Retrying("r".into()), "Ready=False/Retrying/r Reconciling=True/Retrying/r".to_owned()),
             (
                 Outcome::Stuck { message: "s".into(), obstacle: Obstacle::Missing("do".into()) },
-                "Ready=False/Retrying/s\ndo Stalled=True/Blocked/s\ndo".to_owned(),
+                "Ready=False/Blocked/s\ndo Stalled=True/Blocked/s\ndo".to_owned(),
             ),
             (
                 incomplete(&["x"], &["w", "v"]),

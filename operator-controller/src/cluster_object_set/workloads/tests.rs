@@ -209,7 +209,7 @@ fn pods_are_asked_for_by_the_selector_of_the_workload() {
 fn client(code: u16, body: Vec<u8>) -> Client {
     let service = tower::service_fn(move |request: http::Request<Body>| {
         assert_eq!(request.uri().path(), "/api/v1/namespaces/n/pods");
-        assert_eq!(request.uri().query(), Some("&limit=20&labelSelector=a%3Db"));
+        assert_eq!(request.uri().query(), Some("&labelSelector=a%3Db&limit=20"));
         let answer = http::Response::builder().status(code).body(Body::from(body.clone())).unwrap();
         async { Ok::<_, std::convert::Infallible>(answer) }
     });

@@ -109,12 +109,15 @@ async fn the_reason_of_a_pod_is_on_the_extension() -> Result<()> {
     scenario.delete_extension().await
 }
 
-// A quota admits no Pod; then a webhook on Pods does not answer.
+/// The beginning of `Ready` when Pods of the extension's Deployment cannot be created.
+fn failed_create(scenario: &Scenario<'_>, package: &str) -> String {
+    format!("Waiting for Deployment {}/{package}: FailedCreate: ", scenario.name)
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn what_keeps_pods_from_being_created_is_on_the_extension() -> Result<()> {
-    let (scenario, package) = waiting("nopods").await?;
-    let namespace = &scenario.name;
-    let quotas: Api<ResourceQuota> = Api::namespaced(scenario.client.clone(), namespace);
+async fn a_quota_that_admits_no_pods_is_on_the_extension() -> Result<()> {
+    let (scenario, package) = waiting("quota").await?;
+    let quotas: Api<ResourceQuota> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}});
     quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
     wait::until("the quota to be in force", DEADLINE, async || {
@@ -123,10 +126,15 @@ async fn what_keeps_pods_from_being_created_is_on_the_extension() -> Result<()> 
     })
     .await?;
     scenario.create_extension(&package, json!({})).await?;
-    let waits = format!("Waiting for Deployment {namespace}/{package}: FailedCreate: ");
-    ready_says(&scenario, &format!("{waits}pods \"{package}-")).await?;
+    ready_says(&scenario, &format!("{}pods \"{package}-", failed_create(&scenario, &package))).await?;
     ensure!(scenario.shown().await?.condition(Ready).contains("exceeded quota: none"));
+    scenario.delete_extension().await
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_on_pods_that_does_not_answer_is_named_on_the_extension() -> Result<()> {
+    let (scenario, package) = waiting("nohook").await?;
+    let namespace = &scenario.name;
     let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(scenario.client.clone());
     let webhook = format!("pods.{namespace}.example.com");
     let configuration = json!({"metadata": {"name": namespace}, "webhooks": [{
@@ -136,14 +144,9 @@ async fn what_keeps_pods_from_being_created_is_on_the_extension() -> Result<()> 
         "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
     }]});
     webhooks.create(&PostParams::default(), &serde_json::from_value(configuration)?).await?;
-    quotas.delete("none", &DeleteParams::default()).await?;
-    ready_says(
-        &scenario,
-        &format!("{waits}the admission webhook {webhook} of Service {namespace}/nobody does not answer: "),
-    )
-    .await?;
+    scenario.create_extension(&package, json!({})).await?;
+    let silent = format!("the admission webhook {webhook} of Service {namespace}/nobody does not answer: ");
+    ready_says(&scenario, &(failed_create(&scenario, &package) + &silent)).await?;
     webhooks.delete(namespace, &DeleteParams::default()).await?;
-    ready_says(&scenario, &format!("Waiting for Deployment {namespace}/{package}: FailedScheduling: "))
-        .await?;
     scenario.delete_extension().await
 }

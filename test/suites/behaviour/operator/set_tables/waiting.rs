@@ -42,7 +42,7 @@ async fn an_error_makes_what_was_available_unknown() -> Result<()> {
     let text = told.strip_prefix("True/Retrying/").context("another reason")?;
     shows(&scenario, &set, Available, &format!("Unknown/Reconciling/{text}")).await?;
     let advice = "Give the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
-    shows(&scenario, &set, Ready, &format!("False/Retrying/{text}\n{advice}")).await?;
+    shows(&scenario, &set, Ready, &format!("False/Blocked/{text}\n{advice}")).await?;
     shows(&scenario, &set, Stalled, &format!("True/Blocked/{text}\n{advice}")).await?;
     shows(&scenario, &set, Succeeded, "True/Succeeded/Revision succeeded rolling out.").await?;
     ensure!(verdict(&scenario, &set).await? == Status::Failed, "somebody has to act");
