@@ -24,6 +24,7 @@ mod explain;
 mod fallback;
 mod limits;
 mod order;
+mod path;
 mod request;
 mod resolution;
 mod resolve;
@@ -31,6 +32,7 @@ mod successors;
 #[cfg(test)]
 mod tests;
 mod update;
+mod versions;
 
 pub use advice::{Audience, advice};
 pub use bundle::{BundleVersionError, bundle_version};
@@ -42,9 +44,11 @@ pub use error::{Cause, ResolveError};
 pub use explain::{Reason, RejectedCandidate, explain, summary};
 pub use fallback::keep_installed;
 pub use limits::SUMMARY_BUNDLES_MAX;
+pub use path::{Hop, PathError, upgrade_path};
 pub use request::{
     CatalogView, DependencyHandling, Installed, MajorUpdates, Options, Request, SameCatalog, UpgradePolicy,
 };
 pub use resolution::{CatalogNote, OtherCatalog, Resolution};
 pub use resolve::resolve;
 pub use update::{AvailableUpdate, available_update};
+pub use versions::{ChannelVersions, ListedVersion, PackageVersions};

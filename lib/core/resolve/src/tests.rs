@@ -6,5 +6,7 @@ mod catalogs;
 mod conditions;
 mod documented;
 mod failures;
+mod paths;
 mod properties;
 mod updates;
+mod versions;
