@@ -155,12 +155,13 @@ async fn a_deadline_that_passes_replaces_what_was_told() -> Result<()> {
     content_that_the_api_let_change_blocks(&scenario).await?;
     objects_that_may_not_be_watched_are_looked_at(&scenario).await?;
     let advice = "\nGive the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
-    for (set, last, advice) in [(&unhealthy, "Revision 7.0.0 is rolling out.", ""), (&errors, error, advice)]
-    {
+    let waits = format!("\nWaiting for ConfigMap {}/sick: ", scenario.name);
+    let rolling = "Revision 7.0.0 is rolling out.";
+    for (set, last, advice) in [(&unhealthy, rolling, waits.as_str()), (&errors, error, advice)] {
         let reason = "ProgressDeadlineExceeded";
         let text = format!("{reason}/Revision has not rolled out for 1 minute(s). Last status: {last}");
         shows(&scenario, set, Progressing, &format!("False/{text}")).await?;
-        shows(&scenario, set, Stalled, &format!("True/{text}{advice}")).await?;
+        begins(&scenario, set, Stalled, &format!("True/{text}{advice}")).await?;
         ensure!(verdict(&scenario, set).await? == Status::Failed, "{set} is over its time");
     }
     deadlines_are_for_the_first_roll_out(&scenario, &done, &unhealthy).await
@@ -223,7 +224,7 @@ async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) 
     give_back(scenario, taken, right).await?;
     wait::until("the watch to work", COLLECTED, || async {
         let found = condition(scenario, &set, Ready).await?;
-        wait::check(found == done, || found)
+        wait::check(found == "True/Active/Revision 7.0.0 has rolled out.", || found)
     })
     .await
 }
