@@ -196,6 +196,7 @@ pub const PERMISSIONS: &[Permission] = &[
         &["get"],
         "check that the policies that protect ServiceAccounts are in force",
     ),
+    cluster("", &["pods"], &["list"], "say why the Pods of an unhealthy workload do not run"),
     TOKEN_REVIEWS,
     ACCESS_REVIEWS,
     cluster("events.k8s.io", &["events"], &["create", "patch"], "Events about cluster-scoped objects"),

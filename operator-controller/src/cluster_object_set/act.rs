@@ -20,6 +20,7 @@ use crate::{
         decide::Decision,
         observe::{Observed, siblings},
         report::{Obstacle, Outcome, Report, has_succeeded},
+        workloads,
     },
     deletion_policy::revision as deletion_policy,
     facts::kinds::Survey,
@@ -50,7 +51,10 @@ pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decisio
 async fn roll_out(cx: &Context, observed: &Observed<'_>) -> Report {
     match keep_certificates(cx, observed).await {
         Ok(Kept { bundles, next }) => {
-            let outcome = roll_out_phases(cx, observed, bundles).await.unwrap_or_else(Outcome::Retrying);
+            let mut outcome = roll_out_phases(cx, observed, bundles).await.unwrap_or_else(Outcome::Retrying);
+            if let Outcome::Incomplete { unhealthy, .. } = &mut outcome {
+                workloads::examine(cx, observed, unhealthy).await;
+            }
             Report { certificates: next, ..outcome.into() }
         }
         Err(error) => {
@@ -100,7 +104,7 @@ async fn roll_out_phases(
     let mut executor = Executor::new(cx, observed, siblings::known(cx, set));
     (executor.awaited, executor.ca_bundles) = (survey.awaited, bundles);
     let (mut outcome, mut changed) = executor.roll_out(phases).await;
-    if outcome.obstacle() == Some(&Obstacle::Collision { with_set: true }) {
+    if matches!(outcome.obstacle(), Some(Obstacle::Collision { with_set: true, .. })) {
         // The other owner may be a sibling that this process has not heard of yet, or gone for good.
         executor.siblings = siblings::listed(cx, set).await?;
         let (again, more) = executor.roll_out(phases).await;

@@ -388,7 +388,7 @@ async fn a_set_that_has_only_the_uid_of_an_extension_is_reported_by_it() -> Resu
 
     let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
     accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
-    reported("False/Retrying/operation cannot proceed").await?;
+    reported("False/Blocked/operation cannot proceed").await?;
     sets(&scenario).delete(&marked.name_any(), &DeleteParams::default()).await?;
     scenario.delete_extension().await
 }
