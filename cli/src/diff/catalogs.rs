@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use kube::{Config, ResourceExt};
 use olm_api::v1::ClusterCatalog;
 use olm_fbc::{CatalogError, PackageContent};
@@ -54,30 +54,17 @@ impl ClusterCatalogs {
     }
 }
 
+#[async_trait]
 impl CatalogReader for ClusterCatalogs {
-    fn package<'a>(
-        &'a self,
-        catalog: &'a str,
-        package: &'a str,
-    ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
-        Box::pin(async move {
-            let failed = |e| CatalogError::Decode { package: package.to_owned(), cause: causes(&e) };
-            self.catalog(catalog).await?.package(package).map(Arc::new).map_err(failed)
-        })
+    async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
+        let failed = |e| CatalogError::Decode { package: package.to_owned(), cause: causes(&e) };
+        self.catalog(catalog).await?.package(package).map(Arc::new).map_err(failed)
     }
 
-    fn mentioning<'a>(
-        &'a self,
-        catalog: &'a str,
-        text: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
-        Box::pin(async move {
-            let read = self.catalog(catalog).await?;
-            let failed = |e: anyhow::Error| CatalogError::Read {
-                catalog: catalog.to_owned(),
-                cause: format!("{e:#}"),
-            };
-            read.mentioning(text).map_err(failed)
-        })
+    async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        let read = self.catalog(catalog).await?;
+        let failed =
+            |e: anyhow::Error| CatalogError::Read { catalog: catalog.to_owned(), cause: format!("{e:#}") };
+        read.mentioning(text).map_err(failed)
     }
 }
