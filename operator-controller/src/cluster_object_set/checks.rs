@@ -3,12 +3,10 @@
 //! An object whose watch shows the resource version of the last check has not changed: it is not read again. A new process
 //! knows nothing and reads every object once.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::HashMap;
 
 use olm_object::ObjectKey;
+use parking_lot::Mutex;
 
 /// What the last check of an object found; after it the object was as desired.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,18 +31,14 @@ pub(crate) struct Checks(Mutex<HashMap<String, HashMap<ObjectKey, Check>>>);
 
 impl Checks {
     pub(crate) fn recall(&self, revision: &str, object: &ObjectKey) -> Option<Check> {
-        self.all().get(revision)?.get(object).cloned()
+        self.0.lock().get(revision)?.get(object).cloned()
     }
 
     pub(crate) fn remember(&self, revision: &str, object: ObjectKey, check: Check) {
-        self.all().entry(revision.to_owned()).or_default().insert(object, check);
+        self.0.lock().entry(revision.to_owned()).or_default().insert(object, check);
     }
 
     pub(crate) fn forget(&self, revision: &str) {
-        self.all().remove(revision);
-    }
-
-    fn all(&self) -> MutexGuard<'_, HashMap<String, HashMap<ObjectKey, Check>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(revision);
     }
 }
