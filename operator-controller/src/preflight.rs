@@ -27,7 +27,7 @@ pub(crate) use kube_version::check as check_kube_version;
 
 use crate::concurrently::{REQUESTS, concurrently};
 
-/// A namespace in which nobody has rights of his own: reviews there show what is held cluster-wide.
+/// A namespace that has no permissions of its own: reviews there show those that are held cluster-wide.
 const NO_NAMESPACE: &str = "olm-preflight-no-such-namespace";
 /// Most verbs confirmed with the API server; beyond it our own evaluation is taken as it is.
 const CONFIRMED_RIGHTS_MAX: usize = 200;
