@@ -7,6 +7,7 @@ mod audit;
 mod disturb;
 pub mod given;
 mod inventory;
+mod services;
 pub(crate) mod start;
 
 use std::path::{Path, PathBuf};
@@ -24,9 +25,9 @@ use tokio::sync::OnceCell;
 pub use audit::AuditEvent;
 pub use inventory::{inventory, objects};
 
+use crate::permissions_used;
 use crate::pki::Authority;
 use crate::process::{Process, StateDirectory};
-use crate::rights_used;
 use crate::wait;
 use olm_test_programs::controlplane::{API_SERVER, CONTROLLERS, Tool, Tools};
 
@@ -72,7 +73,7 @@ struct Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        rights_used::keep(self.directory.path());
+        permissions_used::keep(self.directory.path());
     }
 }
 

@@ -195,12 +195,12 @@ async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
             &format!("  - ConfigMap.v1 {name}/plans-old\n"),
             &format!("  + ConfigMap.v1 {name}/plans-new\n"),
             &format!("  Deployment {name}/plans [manager]: example.com/c:v1 -> example.com/c:v2\n"),
-            "Permissions that the ServiceAccount lacks\n",
+            "Missing permissions of the ServiceAccount\n",
             "  secrets: get,list in the whole cluster\n",
             &format!("New permissions of the operator\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
             "    ! may read Secrets of every namespace\n",
-            "Dry-run: not known: the service account lacks permissions",
-            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks permissions"),
+            "Dry-run: not known: the service account is missing permissions",
+            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" is missing permissions"),
         ],
     )?;
     Ok(shown)
@@ -231,7 +231,7 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
     answer.ensure(
         2,
         &[
-            &format!("Permissions that the ServiceAccount lacks: {unknown}"),
+            &format!("Missing permissions of the ServiceAccount: {unknown}"),
             &format!("Dry-run: {unknown}"),
             "spec.template.spec.containers[manager].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
             &format!("  plan       {digest}\n"),
@@ -244,7 +244,7 @@ async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {
     wait::until("the increase of permissions to be an Event", DEADLINE, async || {
         let of_extension = events.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
             let about = event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
-            about == Some(&scenario.name) && event.reason.as_deref() == Some("RightsIncreased")
+            about == Some(&scenario.name) && event.reason.as_deref() == Some("PermissionsIncreased")
         });
         let notes: Vec<String> = of_extension.filter_map(|event| event.note).collect();
         let wanted = format!(
@@ -279,7 +279,7 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
             &format!("  refused: Secret.v1 {name}/plans-login: "),
             "Blocked\n  the API server refuses PodDisruptionBudget.policy/v1 ",
             "  installed  nothing\n",
-            "Permissions that the ServiceAccount lacks: none\n",
+            "Missing permissions of the ServiceAccount: none\n",
         ],
     )?;
     let plan = diff_as_json(&scenario).await?;
