@@ -41,7 +41,7 @@ use crate::{
 
 /// What a plan is made with.
 pub struct Surroundings {
-    /// The cluster, with the credentials of whoever asks.
+    /// The cluster, with the credentials of the user.
     pub cluster: kube::Config,
     /// Pulls bundles.
     pub puller: Puller,
@@ -128,7 +128,7 @@ impl Planner {
         let catalogs = known::<ClusterCatalog>(&client, "ClusterCatalogs").await?;
         let sets = known::<ClusterObjectSet>(&client, "ClusterObjectSets").await?;
         let catalogs =
-            // Nobody waits here for a catalog that was never served: the plan is made without it and says so.
+            // A catalog that was never served is not waited for: the plan is made without it and says so.
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
         let discovery = Discovery::new(client.clone());
         let default_account = match &extension.spec.service_account {
@@ -146,7 +146,7 @@ impl Planner {
             newest_set: Newest::default(),
             written_sets: Arc::default(),
             contents: ContentSecrets::new(client.clone(), &self.surroundings.system_namespace),
-            // Nobody is woken by a plan.
+            // A plan wakes no reconcile.
             installed: Arc::default(),
             platform: Arc::new(Platform::register(&mut registry)),
             features: self.surroundings.gates.features(ProviderSetting::Auto),

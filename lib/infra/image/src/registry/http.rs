@@ -3,7 +3,7 @@
 use std::{error::Error, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use olm_text::{cut, one_line};
+use olm_text::{causes, cut, one_line};
 use reqwest::{Response, Url};
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -18,21 +18,6 @@ use crate::{
     limits::{ERROR_BODY_BYTES_MAX, REMOTE_MESSAGE_CHARS_MAX},
 };
 
-/// An error with its causes; reqwest's own display names only the outermost.
-pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
-}
-
 /// A failed exchange. The URL is left out: redirect targets carry signatures.
 pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> RegistryError {
     let mut source = error.source();
@@ -44,7 +29,7 @@ pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> Reg
     }
     let action =
         if error.is_connect() { format!("pinging container registry {host}") } else { action.to_owned() };
-    RegistryError::Connection { action, cause: chain(&error.without_url()) }
+    RegistryError::Connection { action, cause: causes(&error.without_url()) }
 }
 
 /// A whole body of at most `limit` bytes, which has to arrive `within` this time.
