@@ -195,6 +195,12 @@ impl<'a> Scenario<'a> {
         .await
     }
 
+    /// Waits until `Status/Reason/Message` of a condition is as wanted.
+    pub async fn reports(&self, type_: ConditionType, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
+        let found = async || Ok(self.shown().await?.condition(type_));
+        wait::eventually(&format!("another {type_}"), found, |text| is_wanted(text)).await
+    }
+
     /// Deletes the test's extension, and waits until it is gone.
     pub async fn delete_extension(&self) -> Result<()> {
         self.extension.delete().await?;

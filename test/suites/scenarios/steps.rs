@@ -6,6 +6,7 @@
     reason = "cucumber hands arguments over by value; steps that need not wait look like those that do"
 )]
 
+use anyhow::bail;
 use std::fmt;
 
 /// As `anyhow`'s, also where an [`Outcome`] is returned.

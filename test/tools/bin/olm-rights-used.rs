@@ -4,11 +4,12 @@
 //! 0 if every request was covered by a row and each right of the tables was used. With `--some` before the folder the
 //! tests were not all there are, and rights may have gone without use.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use olm_test::rights_used::{Report, kept, wait_for_ends};
+use olm_test::{
+    prelude::*,
+    rights_used::{Report, kept, wait_for_ends},
+};
 
 fn main() -> ExitCode {
     match compare() {

@@ -1,15 +1,10 @@
 //! The controller against the real API server: references, labels, availability, deletion, and what must not
 //! cause work.
 
-use anyhow::{Result, ensure};
 use jiff::Timestamp;
-use olm_api::{
-    ConditionType::{Progressing, Ready, Serving, Stalled},
-    names::{CATALOG_NAME_LABEL, DELETE_SERVER_CACHE_FINALIZER},
-};
+use olm_api::names::{CATALOG_NAME_LABEL, DELETE_SERVER_CACHE_FINALIZER};
 use olm_image::{Compression, ImageBuilder, LayerBuilder};
-use olm_test::wait;
-use serde_json::json;
+use olm_test::prelude::*;
 
 use crate::world::{Catalog, DEADLINE, World, all, content, files, trusting};
 

@@ -2,23 +2,9 @@
 //! on ports of this machine, with the rights that the rendering gives their accounts. Certificates come from an
 //! authority of the test, as the Secrets and ConfigMaps that the pods mount.
 
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::Path;
-use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use olm_test::{
-    cluster::{Cluster, Options},
-    images::Images,
-    operator::kubectl,
-    pki::Authority,
-    process::{Process, StateDirectory, cargo_program, free_ports},
-    registry::Registry,
-    supervisor::Program,
-    wait,
-};
-use serde_json::{Value, json};
+use olm_test::{pki::Authority, prelude::*, process::free_ports, supervisor::Program};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -1,29 +1,9 @@
 //! What administrators ask for by annotation: back to an earlier revision, and a pause.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Installed, Progressing, Ready, Stalled},
-    names::{BUNDLE_REFERENCE, BUNDLE_VERSION, EXTENSIONS_PREFIX, ROLLED_BACK_TO_ANNOTATION},
-    v1::ClusterObjectSet,
-};
-use olm_test::{
-    bundle::{Bundle, small},
-    extension::ACCOUNT,
-    operator::SYSTEM_NAMESPACE,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use kube::api::GroupVersionKind;
+use olm_api::names::{BUNDLE_REFERENCE, EXTENSIONS_PREFIX, ROLLED_BACK_TO_ANNOTATION};
+use olm_test::prelude::*;
 
 use crate::small::{annotate, prepare, revisions};
 
@@ -58,7 +38,7 @@ async fn create_beacon(scenario: &Scenario<'_>) -> Result<DynamicObject> {
         "apiVersion": format!("{}/v1", scenario.group()), "kind": KIND,
         "metadata": {"name": "north"}, "spec": {"colour": "red", "interval": "5s"},
     }))?;
-    Ok(beacons(scenario).create(&PostParams::default(), &object).await?)
+    Ok(beacons(scenario).make(&object).await?)
 }
 
 /// The CRD has the newer form.
@@ -104,11 +84,7 @@ async fn active(scenario: &Scenario<'_>, wanted: &[i64]) -> Result<()> {
 
 /// Waits until the conditions have all of this generation in them: the last edit has been dealt with.
 async fn seen(scenario: &Scenario<'_>) -> Result<()> {
-    wait::until("the edit to be seen", DEADLINE, || async {
-        let shown = scenario.shown().await?;
-        wait::check(shown.generation_seen, || format!("{shown:?}"))
-    })
-    .await
+    eventually("the edit to be seen", async || scenario.shown().await, |shown| shown.generation_seen).await
 }
 
 async fn says(scenario: &Scenario<'_>, type_: olm_api::ConditionType, wanted: &[&str]) -> Result<()> {
@@ -164,11 +140,7 @@ async fn an_earlier_revision_comes_back_once_and_crds_stay() -> Result<()> {
     active(&scenario, &[5]).await?;
     scenario.set_version("1.0.0").await?;
     annotate(&scenario, "rollback-to", Value::Null).await?;
-    wait::until("the request to be out of Ready", DEADLINE, || async {
-        let ready = scenario.shown().await?.condition(Ready);
-        wait::check(ready.starts_with("True/") && !ready.contains("Rolled back"), || ready)
-    })
-    .await?;
+    scenario.reports(Ready, |ready| ready.starts_with("True/") && !ready.contains("Rolled back")).await?;
     active(&scenario, &[5]).await?;
     kept(&scenario, &beacon).await?;
     scenario.delete_extension().await?;
@@ -250,7 +222,7 @@ async fn going_back_needs_the_rights_for_it() -> Result<()> {
         Api::namespaced(scenario.client.clone(), &scenario.name);
     let name = format!("{}-{}", scenario.name, ACCOUNT);
     let mut binding = bindings.get(&name).await?;
-    bindings.delete(&name, &DeleteParams::default()).await?;
+    bindings.remove(&name).await?;
     annotate(&scenario, "rollback-to", json!("1")).await?;
     let text = format!(
         "True/Retrying/error for resolved bundle \"{package}.v1.0.0\" with version \"1.0.0\": creating new Revision: pre-authorization failed: service account requires the following permissions to manage cluster extension:"
@@ -258,7 +230,7 @@ async fn going_back_needs_the_rights_for_it() -> Result<()> {
     scenario.shows(Progressing, &text).await?;
     binding.metadata.resource_version = None;
     binding.metadata.uid = None;
-    bindings.create(&PostParams::default(), &binding).await?;
+    bindings.make(&binding).await?;
     scenario.installed("1.0.0").await?;
     scenario.delete_extension().await
 }
@@ -328,7 +300,7 @@ async fn drift_is_repaired(scenario: &Scenario<'_>, package: &str) -> Result<()>
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let name = format!("{package}-data");
     let before = maps.get(&name).await?.uid();
-    maps.delete(&name, &DeleteParams::default()).await?;
+    maps.remove(&name).await?;
     wait::until("the ConfigMap to be back", DEADLINE, || async {
         let found = maps.get_opt(&name).await?;
         wait::check(found.is_some_and(|map| map.uid() != before), || "it is not".into())
@@ -345,7 +317,7 @@ async fn a_roll_out_in_flight_goes_on_while_paused() -> Result<()> {
     let paused = json!({"metadata": {"annotations": {format!("{EXTENSIONS_PREFIX}paused"): "true"}}});
     let mut extension: Value = crate::small::extension(&scenario, &package);
     extension["metadata"]["annotations"] = paused["metadata"]["annotations"].clone();
-    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(extension)?).await?;
+    scenario.extensions().make(extension).await?;
     let text = format!(
         "False/Blocked/paused by the annotation {EXTENSIONS_PREFIX}paused: nothing is installed before the pause ends"
     );
@@ -358,14 +330,14 @@ async fn a_roll_out_in_flight_goes_on_while_paused() -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let name = format!("{package}-data");
     let foreign = json!({"metadata": {"name": name}, "data": {"owner": "somebody"}});
-    maps.create(&PostParams::default(), &serde_json::from_value(foreign)?).await?;
+    maps.make(foreign).await?;
     // Nothing is installed whose deadline or repair would wake the extension when the time has come.
     let end = Timestamp::now() + Duration::from_secs(5);
     annotate_pause(&scenario, json!(format!("{end:.0}"))).await?;
     says(&scenario, Progressing, &["True/Retrying/revision object collisions in phase"]).await?;
     annotate_pause(&scenario, json!("true")).await?;
     says(&scenario, Ready, &["False/", "Paused by the annotation"]).await?;
-    maps.delete(&name, &DeleteParams::default()).await?;
+    maps.remove(&name).await?;
     scenario.installed("1.0.0").await?;
     active(&scenario, &[1]).await?;
     scenario.delete_extension().await
@@ -420,7 +392,7 @@ async fn old_values_pass(scenario: &Scenario<'_>) -> Result<()> {
     let bindings: Api<k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding> =
         Api::all(scenario.client.clone());
     let mut binding = bindings.get(name).await?;
-    bindings.delete(name, &DeleteParams::default()).await?;
+    bindings.remove(name).await?;
     wait::until("the policy to be off", DEADLINE, || async {
         annotate(scenario, "paused", json!("sometimes")).await
     })
@@ -431,7 +403,7 @@ async fn old_values_pass(scenario: &Scenario<'_>) -> Result<()> {
     says(scenario, Ready, &["False/", &absent]).await?;
     binding.metadata.resource_version = None;
     binding.metadata.uid = None;
-    bindings.create(&PostParams::default(), &binding).await?;
+    bindings.make(&binding).await?;
     wait::until("the policy to be on", DEADLINE, || async {
         let told = annotate(scenario, "rollback-to", json!("x")).await.err().map(|e| format!("{e:#}"));
         annotate(scenario, "rollback-to", Value::Null).await?;

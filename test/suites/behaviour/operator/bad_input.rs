@@ -1,24 +1,8 @@
 //! Bad input gets one clear text, and the rest of the cluster goes on.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::ListParams;
-use olm_api::{
-    ConditionType::{self, Installed, Progressing, Ready, Reconciling, Stalled},
-    names::{OWNER_NAME_LABEL, REINSTALL_ANNOTATION},
-    v1::{ClusterCatalog, ClusterObjectSet},
-};
+use olm_api::{ConditionType::Reconciling, names::REINSTALL_ANNOTATION};
 use olm_image::{Compression, LayerBuilder, PackedLayer};
-use olm_test::{
-    bundle::lighthouse,
-    catalog::chain,
-    extension::{ACCOUNT, condition_text},
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{catalog::chain, prelude::*};
 
 const PACKAGE: &str = "lighthouse-operator";
 
@@ -167,7 +151,7 @@ async fn a_registry_that_is_down_stops_only_what_needs_it() -> Result<()> {
     let config = json!({"configType": "Inline", "inline": {"deploymentConfig": {"env": [{"name": "A", "value": "b"}]}}});
     edited_while_the_registry_is_down(&scenario, json!({"spec": {"config": config}})).await?;
     let deployments: kube::Api<Deployment> = kube::Api::namespaced(scenario.client.clone(), &scenario.name);
-    let found = serde_json::to_value(deployments.list(&ListParams::default()).await?.items)?.to_string();
+    let found = serde_json::to_value(deployments.all().await?)?.to_string();
     ensure!(found.contains(r#"{"name":"A","value":"b"}"#), "{found}");
     let again = json!({"metadata": {"annotations": {REINSTALL_ANNOTATION: "once"}}});
     edited_while_the_registry_is_down(&scenario, again).await

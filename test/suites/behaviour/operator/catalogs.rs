@@ -1,13 +1,6 @@
 //! Catalogs that change.
 
-use anyhow::{Result, ensure};
-use olm_test::{
-    bundle::lighthouse,
-    extension::ACCOUNT,
-    scenario::Scenario,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use olm_test::prelude::*;
 
 const PACKAGE: &str = "lighthouse-operator";
 

@@ -1,28 +1,14 @@
 //! Upgrades that change CRDs: unsafe changes are blocked, stored objects are validated, administrators decide.
 
 use crate::real_bundles::{STRIMZI, real_bundles};
-use std::{fs, path::Path, process::Command};
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Progressing, Ready, Stalled},
-    names::{ALLOW_CRD_CHANGES_ANNOTATION, BUNDLE_VERSION},
-};
+use kube::api::GroupVersionKind;
+use olm_api::names::ALLOW_CRD_CHANGES_ANNOTATION;
 use olm_crd::{Allowance, Policy, compare};
 use olm_test::{
-    bundle::{Bundle, IMAGE, crd, deployment, reads_config_maps, unschedulable},
-    process::cargo_program,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
+    bundle::{IMAGE, crd, deployment, reads_config_maps, unschedulable},
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 const PACKAGE: &str = "widgets";
 
@@ -116,12 +102,7 @@ async fn create_objects(
 
 /// Waits until a condition's text has all of these in it.
 async fn says(scenario: &Scenario<'_>, type_: olm_api::ConditionType, wanted: &[&str]) -> Result<()> {
-    wait::until(&format!("{type_} to say {wanted:?}"), DEADLINE, || async {
-        let found = scenario.shown().await?.condition(type_);
-        ensure!(wanted.iter().all(|wanted| found.contains(wanted)), "{type_} is {found}");
-        Ok(())
-    })
-    .await
+    scenario.reports(type_, |found| wanted.iter().all(|wanted| found.contains(wanted))).await
 }
 
 async fn allow(scenario: &Scenario<'_>, entries: Option<&str>) -> Result<()> {
@@ -132,11 +113,11 @@ async fn allow(scenario: &Scenario<'_>, entries: Option<&str>) -> Result<()> {
 /// Deletes the Deployment of the version, which the revision has to bring back.
 async fn repairs(scenario: &Scenario<'_>, version: &str) -> Result<()> {
     let api: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let listed = api.list(&ListParams::default()).await?;
+    let listed = api.all().await?;
     let current = |d: &&Deployment| d.annotations().get(BUNDLE_VERSION).map(String::as_str) == Some(version);
-    let deployment = listed.items.iter().find(current).context("no deployment of that version")?;
+    let deployment = listed.iter().find(current).context("no deployment of that version")?;
     let (name, uid) = (deployment.name_any(), deployment.uid());
-    api.delete(&name, &DeleteParams::default()).await?;
+    api.remove(&name).await?;
     wait::until("the deployment to be back", DEADLINE, || async {
         let found = api.get_opt(&name).await?;
         wait::check(found.is_some_and(|d| d.uid() != uid), || "it is not there".into())

@@ -1,16 +1,8 @@
 //! Bundles that need others.
 
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::{Installed, Progressing, Ready, Stalled};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use crate::small::{annotate, another, event, prepare, remove};
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
 
 fn package(name: &str, range: &str) -> Value {
     json!({"packageName": name, "versionRange": range})

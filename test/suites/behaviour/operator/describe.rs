@@ -1,24 +1,7 @@
 //! What `kubectl describe clusterextension` shows a person, at each stage of a failing and of a good installation.
 
-use std::fs;
-
-use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::ConditionType::{Progressing, Stalled};
-use olm_test::{
-    bundle::lighthouse,
-    extension::ACCOUNT,
-    operator,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::Node;
+use olm_test::{operator, prelude::*};
 
 const PACKAGE: &str = "lighthouse-operator";
 /// The ConfigMap that the sample brings.
@@ -72,12 +55,12 @@ async fn each_stage_is_told_to_a_person() -> Result<()> {
 
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let foreign: ConfigMap = serde_json::from_value(json!({"metadata": {"name": SETTINGS}}))?;
-    maps.create(&PostParams::default(), &foreign).await?;
+    maps.make(&foreign).await?;
     scenario.grant(&bundles).await?;
     scenario.shows(Progressing, "True/Retrying/revision object collisions").await?;
     described(&scenario, "an object that is somebody else's", &["Action: \"Collision\"", SETTINGS])?;
 
-    maps.delete(SETTINGS, &DeleteParams::default()).await?;
+    maps.remove(SETTINGS).await?;
     scenario.shows(Progressing, "True/RollingOut/Revision 1.0.0 is rolling out.").await?;
     wait::until("the Deployment to be waited for", DEADLINE, async || {
         let shown = operator::kubectl(&world.cluster, &["describe", "clusterextension", &scenario.name])?;
@@ -119,6 +102,6 @@ async fn label_a_node(scenario: &Scenario<'_>, value: Value) -> Result<()> {
     let nodes: Api<Node> = Api::all(scenario.client.clone());
     let first = nodes.list_metadata(&ListParams::default()).await?.items.first().map(ResourceExt::name_any);
     let patch = json!({"metadata": {"labels": {&scenario.name: value}}});
-    nodes.patch(&first.unwrap_or_default(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    nodes.merge(&first.unwrap_or_default(), &patch).await?;
     Ok(())
 }

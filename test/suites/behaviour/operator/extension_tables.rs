@@ -3,35 +3,14 @@
 pub(crate) mod refused;
 pub(crate) mod written;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
-};
 use olm_api::{
-    ConditionType::{
-        self, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing,
-        Ready, Stalled,
-    },
+    ConditionType::{BundleDeprecated, ChannelDeprecated, Deprecated, PackageDeprecated},
     names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, OBJECT_DATA_SECRET_TYPE,
-        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_NAME_LABEL,
-        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, OBJECT_DATA_SECRET_TYPE, PACKAGE_NAME,
+        REVISION_NAME_LABEL,
     },
-    v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_test::{
-    bundle::{Bundle, small},
-    extension::ACCOUNT,
-    operator::SYSTEM_NAMESPACE,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use crate::small::{another, patch_catalog, prepare, remove, revisions};
 
@@ -275,11 +254,11 @@ async fn a_blocked_revision_is_told() -> Result<()> {
         secret.immutable = Some(immutable);
         secret
     };
-    secrets.delete(&name, &DeleteParams::default()).await?;
-    secrets.create(&PostParams::default(), &again(false)).await?;
+    secrets.remove(&name).await?;
+    secrets.make(&again(false)).await?;
     let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
         Api::namespaced(scenario.client.clone(), &scenario.name);
-    maps.delete(&format!("{package}-data"), &DeleteParams::default()).await?;
+    maps.remove(&format!("{package}-data")).await?;
     let text = format!(
         "False/Blocked/the following secrets are not immutable (referenced secrets must have immutable set to true): {SYSTEM_NAMESPACE}/{name}"
     );

@@ -5,37 +5,22 @@ mod compared;
 mod converting;
 mod guarding;
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::{
-    api::{
-        authorization::v1::SubjectAccessReview,
-        core::v1::ServiceAccount,
-        rbac::v1::{ClusterRoleBinding, RoleBinding},
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use k8s_openapi::api::{
+    authorization::v1::SubjectAccessReview,
+    rbac::v1::{ClusterRoleBinding, RoleBinding},
 };
-use kube::{
-    Api, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams, PropagationPolicy},
-};
+use kube::api::PropagationPolicy;
 use olm_api::{
-    ConditionType::{self, DeletionPolicy, Ready},
+    ConditionType::DeletionPolicy,
     names::{OWNER_UID_ANNOTATION, REVISION_ANNOTATION},
-    v1::{ClusterExtension, ClusterObjectSet},
 };
-use serde_json::json;
 use tempfile::TempDir;
 
 use self::compared::Kept;
 use crate::small::annotate;
 use olm_test::{
-    bundle::{LIGHTHOUSE_GROUP, copy, lighthouse, small},
-    extension::ACCOUNT,
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
+    bundle::{LIGHTHOUSE_GROUP, copy},
+    prelude::*,
 };
 
 const PACKAGE: &str = "lighthouse-operator";
@@ -83,7 +68,7 @@ async fn in_use(world: &'static World, base: &str) -> Result<Scenario<'static>> 
         "apiVersion": format!("{}/v1", scenario.group()), "kind": "Beacon",
         "metadata": {"name": "mine"}, "spec": {"colour": "red"},
     }))?;
-    beacons(&scenario).create(&PostParams::default(), &beacon).await?;
+    beacons(&scenario).make(&beacon).await?;
     Ok(scenario)
 }
 
@@ -108,11 +93,7 @@ fn by(propagation: PropagationPolicy) -> DeleteParams {
 }
 
 async fn gone(scenario: &Scenario<'_>) -> Result<()> {
-    wait::until("the extension to be gone", DEADLINE, || async {
-        let there = scenario.extensions().get_opt(&scenario.name).await?;
-        wait::check(there.is_none(), || format!("it is still there: {there:?}"))
-    })
-    .await
+    scenario.extensions().gone(&scenario.name).await
 }
 
 /// What the extension owns beside revisions and their content, with UIDs where they can tell a copy.
@@ -181,11 +162,7 @@ async fn a_later_extension_adopts_and_deletes(
     })
     .await?;
     compared.is_as_it_was(scenario).await.context("the adoption changed it")?;
-    wait::until("nothing of the policy to be left", DEADLINE, || async {
-        let shown = scenario.shown().await?.condition(DeletionPolicy);
-        wait::check(shown.is_empty(), || shown)
-    })
-    .await?;
+    scenario.reports(DeletionPolicy, |shown| shown.is_empty()).await?;
     scenario.delete_extension().await?;
     scenario.nothing_left().await
 }
@@ -278,7 +255,7 @@ async fn outlives_the_account(policy: &str) -> Result<()> {
     let compared = Kept::under(&scenario, policy, 1).await?;
     remove_rights(&scenario, &format!("beacons.{}", scenario.group())).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    accounts.remove(ACCOUNT).await?;
     scenario.extensions().delete(&scenario.name, &by(PropagationPolicy::Foreground)).await?;
     gone(&scenario).await?;
     let kept: Vec<String> =
@@ -305,7 +282,7 @@ async fn a_crd_that_an_update_drops_stays_with_the_users_objects() -> Result<()>
     let beacon: DynamicObject = serde_json::from_value(json!({
         "apiVersion": format!("{group}/v1"), "kind": "Beacon", "metadata": {"name": "mine"},
     }))?;
-    beacons(&scenario).create(&PostParams::default(), &beacon).await?;
+    beacons(&scenario).make(&beacon).await?;
     let first = sets(&scenario).await?.pop().context("no revision")?;
 
     scenario.set_version("2.0.0").await?;
@@ -334,9 +311,9 @@ async fn a_crd_that_an_update_drops_stays_with_the_users_objects() -> Result<()>
 async fn remove_rights(scenario: &Scenario<'_>, crd: &str) -> Result<()> {
     let name = format!("{}-{ACCOUNT}", scenario.name);
     let bindings: Api<ClusterRoleBinding> = Api::all(scenario.client.clone());
-    bindings.delete(&name, &DeleteParams::default()).await?;
+    bindings.remove(&name).await?;
     let bindings: Api<RoleBinding> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    bindings.delete(&name, &DeleteParams::default()).await?;
+    bindings.remove(&name).await?;
     let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
         "user": format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name),
         "resourceAttributes": {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions",
@@ -344,7 +321,7 @@ async fn remove_rights(scenario: &Scenario<'_>, crd: &str) -> Result<()> {
     }}))?;
     let reviews: Api<SubjectAccessReview> = Api::all(scenario.client.clone());
     wait::until("the rights to be gone", DEADLINE, || async {
-        let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
+        let status = reviews.make(&review).await?.status.unwrap_or_default();
         wait::check(!status.allowed, || "they are still there".into())
     })
     .await

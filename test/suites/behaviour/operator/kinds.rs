@@ -1,25 +1,7 @@
 //! Objects of kinds that the cluster does not serve.
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-    core::GroupVersionKind,
-};
-use olm_api::{
-    ConditionType::{Installed, Progressing, Ready, Stalled},
-    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
-};
-use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    rights,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use kube::core::GroupVersionKind;
+use olm_test::{prelude::*, rights};
 
 use crate::small::{annotate, prepare, revisions};
 
@@ -68,7 +50,7 @@ async fn grant(scenario: &Scenario<'_>, group: &str, resource: &str) -> Result<(
     let name = format!("{}-{account}", scenario.name);
     let subjects =
         json!({"subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": scenario.name}]});
-    bindings.patch(&name, &PatchParams::default(), &Patch::Merge(&subjects)).await?;
+    bindings.merge(&name, &subjects).await?;
     Ok(())
 }
 
@@ -99,11 +81,7 @@ async fn an_object_of_an_optional_kind_is_left_out_and_applied_when_its_kind_arr
         scenario.name
     );
     let ready_tells = async |wanted: bool| {
-        wait::until("Ready to tell what is left out", DEADLINE, || async {
-            let ready = scenario.shown().await?.condition(Ready);
-            wait::check(ready.contains(&told) == wanted && ready.starts_with("True/"), || ready.clone())
-        })
-        .await
+        scenario.reports(Ready, |ready| ready.contains(&told) == wanted && ready.starts_with("True/")).await
     };
     ready_tells(true).await?;
     let before = set(&scenario).await?;
@@ -113,7 +91,7 @@ async fn an_object_of_an_optional_kind_is_left_out_and_applied_when_its_kind_arr
     ensure!(content == 2, "the content holds both objects: {:?}", before.spec.phases);
 
     let pid = scenario.world.operator.process().pid();
-    let name = crds(&scenario).create(&PostParams::default(), &crd(group, kind)?).await?.name_any();
+    let name = crds(&scenario).make(&crd(group, kind)?).await?.name_any();
     let monitors = objects(&scenario, group, kind);
     appears(&monitors, true).await?;
     ready_tells(false).await?;
@@ -122,11 +100,11 @@ async fn an_object_of_an_optional_kind_is_left_out_and_applied_when_its_kind_arr
     ensure!(!after.annotations().contains_key(LEFT_OUT), "{:?}", after.annotations());
     ensure!(scenario.world.operator.process().pid() == pid, "the program was started again");
     // It is repaired like everything else.
-    monitors.delete("mine", &DeleteParams::default()).await?;
+    monitors.remove("mine").await?;
     appears(&monitors, true).await?;
 
     // The kind goes again: that is no failure either.
-    crds(&scenario).delete(&name, &DeleteParams::default()).await?;
+    crds(&scenario).remove(&name).await?;
     ready_tells(true).await?;
     scenario.delete_extension().await
 }
@@ -139,7 +117,7 @@ async fn rights_for_what_was_left_out_are_checked_when_its_kind_arrives() -> Res
     prepare(&scenario, &[bundle], &[]).await?;
     scenario.create_extension("watched", json!({})).await?;
     scenario.installed("1.0.0").await?;
-    let name = crds(&scenario).create(&PostParams::default(), &crd(group, kind)?).await?.name_any();
+    let name = crds(&scenario).make(&crd(group, kind)?).await?.name_any();
     scenario
         .shows(
             Progressing,
@@ -153,7 +131,7 @@ async fn rights_for_what_was_left_out_are_checked_when_its_kind_arrives() -> Res
     appears(&objects(&scenario, group, kind), true).await?;
     scenario.installed("1.0.0").await?;
     scenario.delete_extension().await?;
-    crds(&scenario).delete(&name, &DeleteParams::default()).await?;
+    crds(&scenario).remove(&name).await?;
     Ok(())
 }
 
@@ -166,7 +144,7 @@ async fn an_annotation_makes_optional_kinds_block() -> Result<()> {
     extension["metadata"]["annotations"] =
         json!({"extensions.olm.operatorframework.io/unknown-kinds": "Block"});
     let extension: ClusterExtension = serde_json::from_value(extension)?;
-    scenario.extensions().create(&PostParams::default(), &extension).await?;
+    scenario.extensions().make(&extension).await?;
     let text = "True/Retrying/error for resolved bundle \"linked.v1.0.0\" with version \"1.0.0\": creating new Revision: \
         Object ConsoleLink.console.openshift.io/v1 mine: no matches for kind \"ConsoleLink\" in version \"console.openshift.io/v1\": \
         it comes with OpenShift and would be left out but for the annotation extensions.olm.operatorframework.io/unknown-kinds";
@@ -215,11 +193,11 @@ async fn another_unknown_kind_blocks_and_names_who_brings_it() -> Result<()> {
         wait::check(stalled.contains(&wanted), || stalled.clone())
     })
     .await?;
-    let name = crds(&scenario).create(&PostParams::default(), &crd(&group, "PodMonitor")?).await?.name_any();
+    let name = crds(&scenario).make(&crd(&group, "PodMonitor")?).await?.name_any();
     scenario.installed("1.0.0").await?;
     ensure!(objects(&scenario, &group, "PodMonitor").get_opt("mine").await?.is_some(), "not applied");
     scenario.delete_extension().await?;
-    crds(&scenario).delete(&name, &DeleteParams::default()).await?;
+    crds(&scenario).remove(&name).await?;
     Ok(())
 }
 
@@ -241,7 +219,7 @@ async fn a_kind_whose_definition_is_in_the_same_phase_is_waited_for() -> Result<
         },
     }))?;
     let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    sets.create(&PostParams::default(), &set).await?;
+    sets.make(&set).await?;
     wait::until("the set to roll out", DEADLINE, || async {
         let status = sets.get(&scenario.name).await?.status.unwrap_or_default();
         wait::check(status.conditions.is_true(olm_api::ConditionType::Succeeded), || {
@@ -250,12 +228,8 @@ async fn a_kind_whose_definition_is_in_the_same_phase_is_waited_for() -> Result<
     })
     .await?;
     let archived = json!({"spec": {"lifecycleState": LifecycleState::Archived}});
-    sets.patch(&scenario.name, &PatchParams::default(), &Patch::Merge(&archived)).await?;
-    wait::until("the CRD to be gone", DEADLINE, || async {
-        let found = crds(&scenario).get_opt(&format!("beacons.{group}")).await?;
-        wait::check(found.is_none(), || "it is still there".into())
-    })
-    .await?;
-    sets.delete(&scenario.name, &DeleteParams::default()).await?;
+    sets.merge(&scenario.name, &archived).await?;
+    crds(&scenario).gone(&format!("beacons.{group}")).await?;
+    sets.remove(&scenario.name).await?;
     Ok(())
 }

@@ -1,28 +1,17 @@
 //! What GitOps tools make of extensions and catalogs, at every change of their state.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use kube::{
-    Api, Resource,
-    api::{DynamicObject, ListParams, WatchEvent, WatchParams},
-};
-use olm_api::{
-    ConditionType::{Progressing, Stalled},
-    v1::{ClusterCatalog, ClusterExtension},
+    Resource,
+    api::{WatchEvent, WatchParams},
 };
 use olm_object::text;
 use olm_test::{
-    bundle::lighthouse,
-    extension::ACCOUNT,
     kstatus::{Status, find, is_about_this_generation, judge},
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 const PACKAGE: &str = "lighthouse-operator";
 

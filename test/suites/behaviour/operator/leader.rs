@@ -1,30 +1,7 @@
 //! Leader election: one leads, a clean stop hands over at once.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
-};
-use olm_api::{
-    ConditionType::{Ready, Serving},
-    names::OWNER_NAME_LABEL,
-    v1::ClusterCatalog,
-};
-use olm_test::{
-    bundle::small,
-    cluster::{Cluster, Options},
-    images::Images,
-    operator::{Operator, SYSTEM_NAMESPACE},
-    registry::Registry,
-    scenario::Scenario,
-    supervisor::State,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use k8s_openapi::api::coordination::v1::Lease;
+use olm_test::{prelude::*, supervisor::State};
 
 use crate::small::{annotate, catalogs, patch_catalog, prepare};
 
@@ -111,7 +88,7 @@ async fn losing_either_lease_releases_the_other_and_ends_the_process() -> Result
             "{}",
             operator.process().log_tail()
         );
-        leases.delete(lost, &DeleteParams::default()).await?;
+        leases.remove(lost).await?;
         operator.process().restart()?;
         operator.ready().await?;
     }
@@ -142,7 +119,7 @@ async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let of_extension = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
     let map = maps.list(&of_extension).await?.items.pop().context("no ConfigMap")?;
-    maps.delete(&map.name_any(), &DeleteParams::default()).await?;
+    maps.remove(&map.name_any()).await?;
     wait::until("the repair", DEADLINE, async || {
         let found = maps.get_opt(&map.name_any()).await?;
         wait::check(found.is_some_and(|found| found.uid() != map.uid()), || "it is not there".to_owned())

@@ -2,30 +2,11 @@
 //!
 //! Control planes of their own: leases and permissions are everybody's.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::{
-    apps::v1::Deployment,
     coordination::v1::Lease,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams},
-};
-use olm_test::{
-    bundle::small,
-    catalogd::{Catalogd, Settings},
-    cluster::{Cluster, Options},
-    images::Images,
-    operator::{Operator, SYSTEM_NAMESPACE, install},
-    registry::Registry,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use olm_test::{catalogd::Settings, operator::install, prelude::*};
 
 use crate::small::prepare;
 
@@ -55,7 +36,7 @@ async fn what_may_not_be_looked_for_is_said_with_the_remedy() -> Result<()> {
     let client = cluster.client().await?;
     let roles: Api<ClusterRole> = Api::all(client.clone());
     let mut withheld = 0;
-    for mut role in roles.list(&ListParams::default()).await? {
+    for mut role in roles.all().await? {
         let is_ours = role.name_any().starts_with("operator-controller");
         for rule in role.rules.iter_mut().flatten().filter(|_| is_ours) {
             let before = rule.resources.clone();
@@ -104,7 +85,7 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
         }},
     }))?;
     let deployments: Api<Deployment> = Api::namespaced(client, SYSTEM_NAMESPACE);
-    deployments.create(&PostParams::default(), &deployment).await?;
+    deployments.make(&deployment).await?;
     let conf = images.registries_conf().display().to_string();
     let settings = Settings::default().arg(TERMS[0]).env("CONTAINERS_REGISTRIES_CONF", conf);
     let other = Catalogd::start_installed(&cluster, &settings).await?;
@@ -128,7 +109,7 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
     other.process().check_running()?;
 
     // What the manifests do: it ends, and the catalogs are looked after here.
-    deployments.delete(CATALOGD, &DeleteParams::default()).await?;
+    deployments.remove(CATALOGD).await?;
     other.process().terminate(Duration::from_secs(30)).await.context("ending the other catalogd")?;
     wait::until("the lease to be taken", DEADLINE, async || {
         world.operator.process().check_running()?;

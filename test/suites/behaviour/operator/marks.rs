@@ -1,26 +1,13 @@
 //! Objects of a bundle that say about themselves what only we say about objects.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::{core::v1::ConfigMap, rbac::v1::ClusterRoleBinding};
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use olm_api::names::{
-    EXTENSIONS_PREFIX, MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
-    OWNER_UID_ANNOTATION, REVISION_ANNOTATION, REVISION_OF_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-    SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    EXTENSIONS_PREFIX, MANAGED_BY, MANAGED_BY_LABEL, OWNER_UID_ANNOTATION, REVISION_ANNOTATION,
+    REVISION_OF_ANNOTATION,
 };
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use crate::small::{prepare, revisions};
-use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
 
 const MARKED: &str = "marked";
 
@@ -73,7 +60,7 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": scenario.name}],
     }))?;
     let bindings: Api<ClusterRoleBinding> = Api::all(scenario.client.clone());
-    bindings.create(&PostParams::default(), &binding).await?;
+    bindings.make(&binding).await?;
     scenario.create_extension(&package, json!({})).await?;
     scenario.installed("1.0.0").await?;
     let set = revisions(&scenario).await?.pop().context("no revision")?;
@@ -84,7 +71,7 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
         "annotations": {OWNER_UID_ANNOTATION: "another", REVISION_ANNOTATION: "5"},
         "labels": {OWNER_NAME_LABEL: "victim", MANAGED_BY_LABEL: null},
     }});
-    maps(&scenario).patch(MARKED, &PatchParams::default(), &Patch::Merge(&by_hand)).await?;
+    maps(&scenario).merge(MARKED, &by_hand).await?;
     let right = wait::until("the marks to be put right", DEADLINE, async || {
         let map = maps(&scenario).get(MARKED).await?;
         is_ours(&map, &scenario, set.uid().as_deref())?;
@@ -94,7 +81,7 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
     for _ in 0..3 {
         // That another object is back shows that the revision was looked at again.
         let other = format!("{package}-data");
-        maps(&scenario).delete(&other, &DeleteParams::default()).await?;
+        maps(&scenario).remove(&other).await?;
         wait::until("the other object to be back", DEADLINE, async || {
             maps(&scenario).get(&other).await.map(drop).map_err(Into::into)
         })
@@ -105,12 +92,9 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
 
     // It goes with its extension, and nothing keeps it.
     scenario.delete_extension().await?;
-    wait::until("the object to be gone", DEADLINE, async || {
-        wait::check(maps(&scenario).get_opt(MARKED).await?.is_none(), || "it is there".to_owned())
-    })
-    .await?;
+    maps(&scenario).gone(MARKED).await?;
     scenario.nothing_left().await?;
-    bindings.delete(&binding.name_any(), &DeleteParams::default()).await?;
+    bindings.remove(&binding.name_any()).await?;
     Ok(())
 }
 

@@ -3,33 +3,14 @@
 mod bundle;
 mod webhook;
 
-use std::{fs, path::PathBuf, process::Command};
-
-use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
-    core::v1::{ConfigMap, Namespace, ResourceQuota, ServiceAccount},
+    core::v1::{Namespace, ResourceQuota},
     events::v1::Event,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use kube::{
-    Api, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
-};
-use olm_api::{
-    ConditionType::Progressing,
-    names::{IDENTITY_ANNOTATION, PLAN_DIGEST_ANNOTATION},
-    v1::ClusterObjectSet,
-};
-use olm_test::{
-    cluster::{AuditEvent, Options},
-    extension::ACCOUNT,
-    process::cargo_program,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
-use serde_json::{Value, json};
+use kube::api::GroupVersionKind;
+use olm_api::names::{IDENTITY_ANNOTATION, PLAN_DIGEST_ANNOTATION};
+use olm_test::{cluster::AuditEvent, prelude::*};
 
 use self::{
     bundle::{PACKAGE, PASSWORDS, Version, write},
@@ -242,7 +223,7 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
 async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {
     let events: Api<Event> = Api::all(scenario.client.clone());
     wait::until("the increase of permissions to be an Event", DEADLINE, async || {
-        let of_extension = events.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
+        let of_extension = events.all().await?.into_iter().filter(|event| {
             let about = event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
             about == Some(&scenario.name) && event.reason.as_deref() == Some("RightsIncreased")
         });
@@ -263,10 +244,9 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
     let (scenario, _folder) = prepared("planrefused", &[broken]).await?;
     let name = scenario.name.clone();
     let quotas: Api<ResourceQuota> = Api::namespaced(scenario.client.clone(), &name);
-    let quota = serde_json::from_value(json!({
-        "metadata": {"name": "no-secrets"}, "spec": {"hard": {"count/secrets": "0"}},
-    }))?;
-    quotas.create(&PostParams::default(), &quota).await?;
+    quotas
+        .make(json!({"metadata": {"name": "no-secrets"}, "spec": {"hard": {"count/secrets": "0"}}}))
+        .await?;
     scenario.create_extension(PACKAGE, json!({})).await?;
     let refused = "True/Retrying/error for resolved bundle \"plans.v1.0.0\" with version \"1.0.0\": creating new Revision: \
                    the API server refuses objects of the bundle:\n";
@@ -303,7 +283,7 @@ async fn a_refused_crd_change_names_the_objects_it_would_hurt() -> Result<()> {
     let widget = json!({
         "apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": "hidden-value"},
     });
-    widgets.create(&PostParams::default(), &serde_json::from_value(widget)?).await?;
+    widgets.make(widget).await?;
     scenario.set_version("1.1.0").await?;
     scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.1.0\"").await?;
     let shown = diff(&scenario).await?;
@@ -384,7 +364,7 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     scenario.create_extension(PACKAGE, json!({})).await?;
     scenario.installed("1.0.0").await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    accounts.remove(ACCOUNT).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.shows(Progressing, "False/Blocked/").await?;
     let again = "was deleted and created again since this extension first used it";
@@ -400,7 +380,7 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     let mut waiting = crate::small::extension(&scenario, PACKAGE);
     waiting["metadata"]["name"] = place.as_str().into();
     waiting["spec"]["namespace"] = place.as_str().into();
-    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(waiting)?).await?;
+    scenario.extensions().make(waiting).await?;
     wait::until("the namespace to be recorded", DEADLINE, async || {
         let found = scenario.extensions().get(&place).await?;
         let recorded = found.annotations().get(IDENTITY_ANNOTATION).cloned().unwrap_or_default();
@@ -411,11 +391,8 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     before.ensure(2, &["would become revision"])?;
     ensure!(!before.text.contains(again), "{}", before.text);
     let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
-    namespaces.delete(&place, &DeleteParams::default()).await?;
-    wait::until("the namespace to be gone", COLLECTED, async || {
-        wait::check(namespaces.get_opt(&place).await?.is_none(), || "it is still there".into())
-    })
-    .await?;
+    namespaces.remove(&place).await?;
+    namespaces.gone(&place).await?;
     scenario.world.cluster.create_namespace(&place).await?;
     create_account(&scenario.client, &place, ACCOUNT).await?;
     let answer = olm(&scenario, &["diff", &place]).await?;

@@ -2,35 +2,14 @@
 
 use std::io::Write as _;
 
-use anyhow::{Context as _, Result, ensure};
 use flate2::{Compression, write::GzEncoder};
 use k8s_openapi::{
     ByteString,
-    api::{
-        core::v1::{ConfigMap, Secret},
-        rbac::v1::{Role, RoleBinding},
-    },
+    api::rbac::v1::{Role, RoleBinding},
 };
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::Progressing,
-    names::{MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
-    v1::ClusterObjectSet,
-};
+use olm_api::names::{MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
 use olm_objectset::content_key;
-use olm_test::{
-    bundle::small,
-    extension::{ACCOUNT, condition_text},
-    operator::SYSTEM_NAMESPACE,
-    rights::{create_account, grant, rules_for},
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use crate::small::prepare;
 
@@ -151,7 +130,7 @@ async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
     // One that somebody owns stays, and is told of.
     let owner: ConfigMap = serde_json::from_value(json!({"metadata": {"name": scenario.name}}))?;
     let owners: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
-    let owner = owners.create(&PostParams::default(), &owner).await?;
+    let owner = owners.make(&owner).await?;
     planted.metadata.owner_references = Some(vec![serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(), "uid": owner.uid(),
     }))?]);
@@ -163,10 +142,10 @@ async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
     );
     scenario.shows(Progressing, &told).await?;
     ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "something was applied");
-    system_secrets(&scenario.client).delete(&name, &DeleteParams::default()).await?;
+    system_secrets(&scenario.client).remove(&name).await?;
     scenario.installed("1.0.0").await?;
     says(&scenario, "1.0.0").await?;
-    owners.delete(&owner.name_any(), &DeleteParams::default()).await?;
+    owners.remove(&owner.name_any()).await?;
     scenario.delete_extension().await
 }
 
@@ -191,7 +170,7 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
         "spec": {"lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent", "phases": [
             {"name": "one", "objects": [{"ref": {"namespace": SYSTEM_NAMESPACE, "name": scenario.name, "key": key}}]}]},
     }))?;
-    sets(&scenario).create(&PostParams::default(), &set).await?;
+    sets(&scenario).make(&set).await?;
     set_shows(&scenario, &scenario.name, "True/Retrying/resolving ref in phase \"one\": getting Secret")
         .await?;
     let secret = |text: &str| Secret {
@@ -217,10 +196,10 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
         "the digest of what was planted was recorded"
     );
     let again = async |text: &str| -> Result<()> {
-        system_secrets(&scenario.client).delete(&scenario.name, &DeleteParams::default()).await?;
+        system_secrets(&scenario.client).remove(&scenario.name).await?;
         plant(&user, &secret(text)).await?;
         let touch = json!({"metadata": {"annotations": {"touched": text}}});
-        sets(&scenario).patch(&scenario.name, &PatchParams::default(), &Patch::Merge(&touch)).await?;
+        sets(&scenario).merge(&scenario.name, &touch).await?;
         Ok(())
     };
     again(&object).await?;
@@ -233,8 +212,8 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
     says(&scenario, "1.0.0").await?;
     again(&object).await?;
     set_shows(&scenario, &scenario.name, "True/Succeeded/").await?;
-    sets(&scenario).delete(&scenario.name, &DeleteParams::default()).await?;
-    system_secrets(&scenario.client).delete(&scenario.name, &DeleteParams::default()).await?;
+    sets(&scenario).remove(&scenario.name).await?;
+    system_secrets(&scenario.client).remove(&scenario.name).await?;
     Ok(())
 }
 

@@ -1,22 +1,10 @@
 //! Bundles that say up to which version of the platform they work.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
-    core::GroupVersionKind,
-};
+use kube::core::GroupVersionKind;
 use olm_api::ConditionType::Upgradeable;
-use serde_json::json;
+use olm_test::prelude::*;
 
 use crate::small::{prepare, revisions};
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
 
 pub(crate) const PROPERTIES: &str = r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]"#;
 
@@ -83,11 +71,7 @@ async fn the_platform_limit_stands_where_the_platform_reads_it() -> Result<()> {
     scenario.set_version("2.0.0").await?;
     scenario.installed("2.0.0").await?;
     assert_eq!(platform_reads(&scenario).await?, None);
-    wait::until("the condition to be gone", DEADLINE, || async {
-        let told = scenario.shown().await?.condition(Upgradeable);
-        wait::check(told.is_empty(), || told)
-    })
-    .await?;
+    scenario.reports(Upgradeable, |told| told.is_empty()).await?;
     scenario.delete_extension().await?;
     wait::until("the revisions to be gone", DEADLINE, || async {
         wait::check(revisions(&scenario).await?.is_empty(), || "there are some".into())

@@ -1,27 +1,13 @@
 //! The process: who may read its metrics, and catalogs that a catalogd on its own serves.
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, ResourceExt};
-use olm_api::ConditionType;
 use olm_test::{
-    bundle::lighthouse,
-    catalogd::{Catalogd, Settings},
-    cluster::{Cluster, Options},
-    extension::ACCOUNT,
-    images::Images,
-    operator::{Operator, SYSTEM_NAMESPACE},
-    process::Process,
+    catalogd::Settings,
+    prelude::*,
     promtool,
-    registry::Registry,
-    rights::create_account,
-    scenario::Scenario,
     scrape::{self, Scraper, let_read, token},
-    wait,
-    world::{DEADLINE, World},
 };
 use reqwest::{Certificate, StatusCode};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 const LIGHTHOUSE: &str = "lighthouse-operator";
 /// The families of the original's metrics, but those of the Go runtime.

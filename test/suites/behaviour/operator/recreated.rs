@@ -1,25 +1,8 @@
 //! Names of namespaces and ServiceAccounts that were given to others after an extension began to use them.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::Progressing,
-    names::{IDENTITY_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION},
-    v1::{ClusterExtension, ClusterObjectSet},
-};
-use olm_test::{
-    bundle::small,
-    extension::{ACCOUNT, condition_text},
-    rights::{create_account, grant, rules_for},
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::Namespace;
+use olm_api::names::{IDENTITY_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION};
+use olm_test::prelude::*;
 
 use crate::small::prepare;
 
@@ -98,11 +81,8 @@ async fn an_extension_does_not_act_in_a_namespace_that_was_created_again() -> Re
     let revision = format!("{}-1", scenario.name);
 
     let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
-    namespaces.delete(&scenario.name, &DeleteParams::default()).await?;
-    wait::until("the namespace to be gone", COLLECTED, async || {
-        wait::check(namespaces.get_opt(&scenario.name).await?.is_none(), || "it is still there".into())
-    })
-    .await?;
+    namespaces.remove(&scenario.name).await?;
+    namespaces.gone(&scenario.name).await?;
     let mark = scenario.world.cluster.audit_mark()?;
     scenario.world.cluster.create_namespace(&scenario.name).await?;
     powerful_account(&scenario).await?;
@@ -154,7 +134,7 @@ async fn an_account_that_was_created_again_is_used_once_it_is_allowed() -> Resul
     let revision = format!("{}-1", scenario.name);
     let remade = async || -> Result<()> {
         let before = accounts(&scenario).get(ACCOUNT).await?.uid();
-        accounts(&scenario).delete(ACCOUNT, &DeleteParams::default()).await?;
+        accounts(&scenario).remove(ACCOUNT).await?;
         powerful_account(&scenario).await?;
         ensure!(accounts(&scenario).get(ACCOUNT).await?.uid() != before, "it is the same one");
         Ok(())
@@ -168,7 +148,7 @@ async fn an_account_that_was_created_again_is_used_once_it_is_allowed() -> Resul
     remade().await?;
     let mark = scenario.world.cluster.audit_mark()?;
     scenario.shows(Progressing, &told).await?;
-    maps(&scenario).delete("lamp-data", &DeleteParams::default()).await?;
+    maps(&scenario).remove("lamp-data").await?;
     revision_is_blocked(&scenario, &revision).await?;
     ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "it was repaired as the new account");
     let writes = writes_as_account(&scenario, mark)?;
@@ -216,18 +196,18 @@ async fn a_set_made_by_hand_does_not_act_as_an_account_created_again() -> Result
                  "phases": [{"name": "one", "objects": [{"object": map}]}]},
     }))?;
     let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    sets.create(&PostParams::default(), &set).await?;
+    sets.make(&set).await?;
     let is_there = async || maps(&scenario).get("one").await.map(drop).map_err(anyhow::Error::from);
     wait::until("the object", DEADLINE, is_there).await?;
 
-    accounts(&scenario).delete(ACCOUNT, &DeleteParams::default()).await?;
+    accounts(&scenario).remove(ACCOUNT).await?;
     powerful_account(&scenario).await?;
-    maps(&scenario).delete("one", &DeleteParams::default()).await?;
+    maps(&scenario).remove("one").await?;
     revision_is_blocked(&scenario, &scenario.name).await?;
     ensure!(maps(&scenario).get_opt("one").await?.is_none(), "it was repaired as the new account");
     let allow = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: null}}});
-    sets.patch(&scenario.name, &PatchParams::default(), &Patch::Merge(&allow)).await?;
+    sets.merge(&scenario.name, &allow).await?;
     wait::until("the object to be back", DEADLINE, is_there).await?;
-    sets.delete(&scenario.name, &DeleteParams::default()).await?;
+    sets.remove(&scenario.name).await?;
     Ok(())
 }

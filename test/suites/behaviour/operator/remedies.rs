@@ -1,25 +1,11 @@
 //! What an extension shows while only a person can remove what is in the way: the state as it is, and what to do.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
+use k8s_openapi::api::core::v1::Namespace;
 use olm_api::{
-    ConditionType::{self, Available, Deprecated, Installed, PackageDeprecated, Progressing, Ready, Stalled},
+    ConditionType::{Deprecated, PackageDeprecated},
     names::IDENTITY_ANNOTATION,
-    v1::ClusterExtension,
 };
-use olm_test::{
-    bundle::small,
-    extension::{ACCOUNT, condition_text},
-    rights,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{prelude::*, rights};
 
 use crate::small::{another, catalogs, extension, further_catalog, of_scenario, prepare, revisions, serves};
 
@@ -66,7 +52,7 @@ async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone()
     scenario.create_extension(&package, json!({})).await?;
     scenario.installed("1.0.0").await?;
 
-    accounts(&scenario).delete(ACCOUNT, &DeleteParams::default()).await?;
+    accounts(&scenario).remove(ACCOUNT).await?;
     let missing = format!("service account {ACCOUNT:?} not found in namespace {:?}", scenario.name);
     let advice =
         format!("ServiceAccount {ACCOUNT:?} does not exist in namespace {:?}: create it", scenario.name);
@@ -86,11 +72,8 @@ async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone()
     shows(&scenario, &scenario.name, Available, &["True/ProbesSucceeded/"]).await?;
 
     let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
-    namespaces.delete(&scenario.name, &DeleteParams::default()).await?;
-    wait::until("the namespace to be gone", DEADLINE, || async {
-        wait::check(namespaces.get_opt(&scenario.name).await?.is_none(), || "it is still there".into())
-    })
-    .await?;
+    namespaces.remove(&scenario.name).await?;
+    namespaces.gone(&scenario.name).await?;
     let advice = format!("Namespace {:?} does not exist: create it", scenario.name);
     shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", &advice]).await?;
     not_available(&scenario).await?;
@@ -111,7 +94,7 @@ async fn elsewhere(scenario: &Scenario<'_>, name: &str, package: &str, namespace
     extension["metadata"]["name"] = name.into();
     extension["spec"]["namespace"] = namespace.into();
     let extension: ClusterExtension = serde_json::from_value(extension)?;
-    scenario.extensions().create(&PostParams::default(), &extension).await?;
+    scenario.extensions().make(&extension).await?;
     Ok(())
 }
 

@@ -1,20 +1,10 @@
 //! Which bundle an extension gets, for every form of request; and what is said when it gets none.
 
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::{
-    BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing, Ready,
-    Stalled,
-};
-use serde_json::{Value, json};
+use olm_api::ConditionType::{BundleDeprecated, ChannelDeprecated, Deprecated, PackageDeprecated};
+use olm_test::prelude::*;
 
 use crate::small::{
     annotate, event, extension, further_catalog, of_scenario, patch_catalog, prepare, push, revisions, serves,
-};
-use olm_test::{
-    bundle::{Bundle, small},
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
 };
 
 async fn scenario(name: &str, bundles: &[Bundle], more: &[Value]) -> Result<Scenario<'static>> {
@@ -337,11 +327,7 @@ async fn other_content_under_the_same_name_is_rolled_out_when_asked_for() -> Res
     };
     assert_eq!(data().await?.as_deref(), Some("1.0.0"));
     annotate(&scenario, "reinstall", json!("once")).await?;
-    wait::until("the other content", DEADLINE, || async {
-        let found = data().await?;
-        wait::check(found.as_deref() == Some("other"), || format!("{found:?}"))
-    })
-    .await?;
+    eventually("the other content", async || data().await, |found| found.as_deref() == Some("other")).await?;
     scenario.installed("1.0.0").await?;
     scenario.delete_extension().await
 }

@@ -1,26 +1,7 @@
 //! The program killed in the middle of its work.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Progressing, Ready},
-    names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
-    v1::{ClusterObjectSet, LifecycleState},
-};
-use olm_test::{
-    bundle::{lighthouse, small},
-    operator::SYSTEM_NAMESPACE,
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
-use serde_json::json;
+use olm_api::names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
+use olm_test::prelude::*;
 
 use crate::small::{self, annotate};
 
@@ -114,11 +95,11 @@ async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
         // No content: an object of a bundle, installed into this namespace, that a deletion policy keeps.
         (other.clone(), "Opaque", "none".to_owned()),
     ] {
-        let secret = serde_json::from_value(json!({
+        let secret = json!({
             "metadata": {"name": secret, "labels": {OWNER_NAME_LABEL: name, REVISION_NAME_LABEL: revision}},
             "type": type_, "immutable": true,
-        }))?;
-        secrets.create(&PostParams::default(), &secret).await?;
+        });
+        secrets.make(secret).await?;
     }
     scenario.delete_extension().await?;
     let left = [format!("Secret {SYSTEM_NAMESPACE}/{other}")];
@@ -127,7 +108,7 @@ async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
         wait::check(owned == left, || format!("left: {owned:?}"))
     })
     .await?;
-    secrets.delete(&other, &DeleteParams::default()).await?;
+    secrets.remove(&other).await?;
     Ok(())
 }
 
@@ -154,10 +135,7 @@ async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
     })
     .await?;
     sets.delete(&revision, &DeleteParams::background()).await?;
-    wait::until("the revision to be gone", COLLECTED, || async {
-        wait::check(sets.get_opt(&revision).await?.is_none(), || "it is still there".to_owned())
-    })
-    .await?;
+    sets.gone(&revision).await?;
     annotate(&scenario, "paused", json!(null)).await?;
     wait::until("the new revision to wait", COLLECTED, || async {
         let told = scenario.shown().await?.condition(Progressing);

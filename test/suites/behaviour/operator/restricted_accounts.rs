@@ -1,24 +1,8 @@
 //! The overlay `restricted-accounts`: the program acts only as accounts whose owners let it.
 
-use std::{
-    io::Write,
-    process::{Command, Stdio},
-};
+use std::{io::Write, process::Stdio};
 
-use anyhow::{Context, Result, ensure};
-use olm_api::ConditionType::{Installed, Progressing};
-use olm_test::{
-    bundle::lighthouse,
-    cluster::{Cluster, Options},
-    extension::ACCOUNT,
-    images::Images,
-    operator::{self, Operator, SYSTEM_NAMESPACE},
-    process::cargo_program,
-    registry::Registry,
-    scenario::Scenario,
-    world::World,
-};
-use serde_json::json;
+use olm_test::{operator, prelude::*};
 
 const PACKAGE: &str = "lighthouse-operator";
 const CONTROLLER: &str = "operator-controller-controller-manager";

@@ -1,11 +1,6 @@
 //! Nothing is applied that the ServiceAccount may not apply, and what is missing is said.
 
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::{Installed, Progressing};
-use olm_test::{
-    bundle::lighthouse, extension::ACCOUNT, rights::create_account, scenario::Scenario, world::World,
-};
-use serde_json::json;
+use olm_test::prelude::*;
 
 const PACKAGE: &str = "lighthouse-operator";
 

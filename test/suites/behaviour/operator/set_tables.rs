@@ -14,26 +14,14 @@ mod secrets;
 mod siblings;
 mod waiting;
 
-use anyhow::{Context as _, Result};
 use k8s_openapi::api::{
-    core::v1::ConfigMap,
     events::v1::Event,
     rbac::v1::{PolicyRule, Role},
 };
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{ConditionType, v1::ClusterObjectSet};
 use olm_test::{
-    extension::{ACCOUNT, condition_text},
     kstatus::{Status, is_about_this_generation, judge},
-    rights::{create_account, grant, rules_for},
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 /// A namespace with an account that may do everything with ConfigMaps, Secrets and Deployments in it.
 async fn scenario<'a>(world: &'a World, name: &str) -> Result<Scenario<'a>> {
@@ -110,7 +98,7 @@ async fn create_like(
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
         "metadata": metadata, "spec": spec,
     }))?;
-    sets(scenario).create(&PostParams::default(), &set).await?;
+    sets(scenario).make(&set).await?;
     Ok(name)
 }
 
@@ -129,7 +117,7 @@ async fn idle_extension(scenario: &Scenario<'_>) -> Result<String> {
 }
 
 async fn patch(scenario: &Scenario<'_>, name: &str, patch: Value) -> Result<()> {
-    sets(scenario).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    sets(scenario).merge(name, &patch).await?;
     Ok(())
 }
 
@@ -194,7 +182,7 @@ pub(crate) async fn event(
 /// Reason and note of the Events about an object of this kind and name.
 async fn events(scenario: &Scenario<'_>, kind: &str, name: &str) -> Result<Vec<(String, String)>> {
     let api: Api<Event> = Api::all(scenario.client.clone());
-    let about = api.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
+    let about = api.all().await?.into_iter().filter(|event| {
         let regarding = event.regarding.clone().unwrap_or_default();
         regarding.kind.as_deref() == Some(kind) && regarding.name.as_deref() == Some(name)
     });

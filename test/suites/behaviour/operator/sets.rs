@@ -1,24 +1,6 @@
 //! Revisions made by hand, and objects that belong to somebody else.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{self, Progressing},
-    v1::ClusterObjectSet,
-};
-use olm_test::{
-    bundle::lighthouse,
-    extension::{ACCOUNT, condition_text},
-    rights::{create_account, grant, rules_for},
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 const PACKAGE: &str = "lighthouse-operator";
 
@@ -71,10 +53,10 @@ async fn a_set_made_by_hand_waits_for_an_object_of_somebody_else_to_go() -> Resu
     let scenario = scenario("collision").await?;
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let foreign: ConfigMap = serde_json::from_value(config_map(&scenario.name, "first"))?;
-    maps.create(&PostParams::default(), &foreign).await?;
+    maps.make(&foreign).await?;
     let objects = [config_map(&scenario.name, "first"), config_map(&scenario.name, "second")];
     let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    sets.create(&PostParams::default(), &set(&scenario, objects)?).await?;
+    sets.make(&set(&scenario, objects)?).await?;
 
     let text = format!(
         "True/Retrying/revision object collisions in phase 0\nObject ConfigMap.v1 {}/first\nAction: \"Collision\"",
@@ -83,7 +65,7 @@ async fn a_set_made_by_hand_waits_for_an_object_of_somebody_else_to_go() -> Resu
     shows(&scenario, Progressing, &text).await?;
     ensure!(maps.get_opt("second").await?.is_none(), "the second phase began before the first was done");
 
-    maps.delete("first", &DeleteParams::default()).await?;
+    maps.remove("first").await?;
     shows(&scenario, Progressing, "True/Succeeded/Revision 7.0.0 has rolled out.").await?;
     shows(&scenario, ConditionType::Available, "True/ProbesSucceeded/").await?;
     shows(&scenario, ConditionType::Succeeded, "True/Succeeded/Revision succeeded rolling out.").await?;
@@ -96,7 +78,7 @@ async fn a_set_made_by_hand_waits_for_an_object_of_somebody_else_to_go() -> Resu
         maps.get_opt("first").await?.is_none() && maps.get_opt("second").await?.is_none(),
         "left after teardown"
     );
-    sets.delete(&scenario.name, &DeleteParams::default()).await?;
+    sets.remove(&scenario.name).await?;
     Ok(())
 }
 
@@ -122,13 +104,13 @@ async fn a_mutable_secret_blocks_a_set() -> Result<()> {
         "ref": {"name": "content", "namespace": scenario.name, "key": "key"},
     }))?;
     let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    sets.create(&PostParams::default(), &set).await?;
+    sets.make(&set).await?;
     let text = format!(
         "False/Blocked/the following secrets are not immutable (referenced secrets must have immutable set to true): {}/content",
         scenario.name
     );
     shows(&scenario, Progressing, &text).await?;
-    sets.delete(&scenario.name, &DeleteParams::default()).await?;
+    sets.remove(&scenario.name).await?;
     Ok(())
 }
 
@@ -139,11 +121,11 @@ async fn an_extension_tells_of_the_collision_and_heals() -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let foreign: ConfigMap =
         serde_json::from_value(config_map(&scenario.name, "lighthouse-operator-settings"))?;
-    maps.create(&PostParams::default(), &foreign).await?;
+    maps.make(&foreign).await?;
     scenario.create_extension(PACKAGE, json!({})).await?;
     scenario.shows(Progressing, "True/Retrying/revision object collisions in phase ").await?;
     scenario.shows(ConditionType::Installed, "False/Failed/No bundle installed").await?;
-    maps.delete("lighthouse-operator-settings", &DeleteParams::default()).await?;
+    maps.remove("lighthouse-operator-settings").await?;
     scenario.installed("1.0.0").await?;
     scenario.delete_extension().await
 }

@@ -1,15 +1,6 @@
 //! Catalogs of bundles made for a scenario, and further extensions, revisions and Events of it.
 
-use anyhow::Result;
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
-use olm_test::{
-    bundle::Bundle, catalog, extension::ACCOUNT, rights, scenario::Scenario, wait, world::DEADLINE,
-};
-use serde_json::{Value, json};
+use olm_test::{catalog, prelude::*, rights};
 
 /// Gives the account `installer` the rights for a bundle alone.
 pub(crate) async fn grant(scenario: &Scenario<'_>, bundle: &Bundle) -> Result<()> {
@@ -55,7 +46,7 @@ pub(crate) async fn further_catalog(
     let mut catalog = catalog::cluster_catalog(&name, &json!({"ref": reference}));
     catalog.spec.priority = priority;
     catalog.metadata.labels = Some([("scenario".to_owned(), scenario.name.clone())].into());
-    catalogs(scenario).create(&PostParams::default(), &catalog).await?;
+    catalogs(scenario).make(&catalog).await?;
     Ok(name)
 }
 
@@ -68,7 +59,7 @@ pub(crate) async fn serves(scenario: &Scenario<'_>, name: &str) -> Result<()> {
 }
 
 pub(crate) async fn patch_catalog(scenario: &Scenario<'_>, name: &str, patch: Value) -> Result<()> {
-    catalogs(scenario).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    catalogs(scenario).merge(name, &patch).await?;
     Ok(())
 }
 
@@ -81,7 +72,7 @@ pub(crate) fn of_scenario(scenario: &Scenario<'_>) -> Value {
 pub(crate) async fn another(scenario: &Scenario<'_>, name: &str, package: &str, filter: Value) -> Result<()> {
     let extension = olm_test::extension::extension(name, &scenario.name, package, &scenario.name, &filter);
     let extension: ClusterExtension = serde_json::from_value(extension)?;
-    scenario.extensions().create(&PostParams::default(), &extension).await?;
+    scenario.extensions().make(&extension).await?;
     Ok(())
 }
 
@@ -93,11 +84,8 @@ pub(crate) fn extension(scenario: &Scenario<'_>, package: &str) -> Value {
 
 /// Removes an extension made by [`another`], and waits until it is gone.
 pub(crate) async fn remove(scenario: &Scenario<'_>, name: &str) -> Result<()> {
-    scenario.extensions().delete(name, &DeleteParams::default()).await?;
-    wait::until("the extension to be gone", DEADLINE, || async {
-        wait::check(scenario.extensions().get_opt(name).await?.is_none(), || "it is still there".into())
-    })
-    .await
+    scenario.extensions().remove(name).await?;
+    scenario.extensions().gone(name).await
 }
 
 pub(crate) async fn annotate(scenario: &Scenario<'_>, annotation: &str, value: Value) -> Result<()> {

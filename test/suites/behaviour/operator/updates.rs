@@ -1,9 +1,6 @@
 //! Which version an extension moves to, and which it does not.
 
-use anyhow::Result;
-use olm_api::ConditionType::{Installed, Progressing};
-use olm_test::{bundle::lighthouse, scenario::Scenario, world::World};
-use serde_json::json;
+use olm_test::prelude::*;
 
 const PACKAGE: &str = "lighthouse-operator";
 

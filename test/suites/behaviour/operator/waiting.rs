@@ -1,24 +1,9 @@
 //! What is waited for, but not for ever: catalogs that have never been served, and definitions that are being deleted.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Progressing, Ready, Stalled},
-    v1::ClusterObjectSet,
-};
-use serde_json::json;
+use kube::api::GroupVersionKind;
+use olm_test::prelude::*;
 
 use crate::small::{further_catalog, of_scenario, prepare, push, serves};
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
 
 /// The definition belongs to the revision before, and is on its way out until the last object of its kind is gone. Its
 /// end is no event of the new revision.
@@ -37,11 +22,11 @@ async fn an_upgrade_that_waits_for_a_definition_to_be_gone_continues_then() -> R
     let jewels: Api<DynamicObject> = Api::namespaced_with(scenario.client.clone(), &scenario.name, &kind);
     let jewel = json!({"apiVersion": format!("{group}/v1"), "kind": "Jewel",
                        "metadata": {"name": "held", "finalizers": ["example.com/held"]}});
-    jewels.create(&PostParams::default(), &serde_json::from_value(jewel)?).await?;
+    jewels.make(jewel).await?;
     let definitions: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
     let definition = format!("jewels.{group}");
     let before = definitions.get(&definition).await?.uid();
-    definitions.delete(&definition, &DeleteParams::default()).await?;
+    definitions.remove(&definition).await?;
 
     scenario.set_version("1.1.0").await?;
     let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
@@ -53,7 +38,7 @@ async fn an_upgrade_that_waits_for_a_definition_to_be_gone_continues_then() -> R
     })
     .await?;
     let free = json!({"metadata": {"finalizers": null}});
-    jewels.patch("held", &PatchParams::default(), &Patch::Merge(&free)).await?;
+    jewels.merge("held", &free).await?;
     scenario.installed("1.1.0").await?;
     let after = definitions.get(&definition).await?;
     ensure!(after.uid() != before && after.metadata.deletion_timestamp.is_none(), "{:?}", after.metadata);

@@ -3,36 +3,14 @@
 pub(crate) mod bundle;
 pub(crate) mod server;
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use k8s_openapi::{
-    api::{
-        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
-        apps::v1::Deployment,
-        core::v1::{ConfigMap, Secret},
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
-use kube::{
-    Api, ResourceExt,
-    api::{DynamicObject, ListParams, PostParams},
-};
-use olm_api::{
-    names::{WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
-    v1::ClusterObjectSet,
-};
-use olm_test::{
-    cluster::Cluster,
-    extension::ACCOUNT,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_api::names::{WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION, WEBHOOK_CERTIFICATES_FIELD_MANAGER};
 
 use crate::extension_tables::written::{kinds, wanted};
+use olm_test::prelude::*;
 use server::WebhookServer;
 
 /// Long enough for every step of a rotation to be seen, short enough to wait for.
@@ -281,13 +259,12 @@ async fn a_secret_of_somebody_else_is_not_used(world: &World) -> Result<()> {
     bundle::with_webhooks(&scenario.name).write(folder.path())?;
     scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let map = serde_json::from_value(json!({"metadata": {"name": "mine"}}))?;
-    let owner = maps.create(&PostParams::default(), &map).await?;
+    let owner = maps.make(json!({"metadata": {"name": "mine"}})).await?;
     let name = bundle::secret_name(&scenario.name);
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let secret = serde_json::from_value(json!({"metadata": {"name": name, "ownerReferences": [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": owner.uid(), "controller": true}]}}))?;
-    secrets.create(&PostParams::default(), &secret).await?;
+    let secret = json!({"metadata": {"name": name, "ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": owner.uid(), "controller": true}]}});
+    secrets.make(secret).await?;
     scenario.create_extension(&scenario.name, json!({})).await?;
     let text = format!(
         "True/Retrying/webhook certificate in Secret {}/{name}: it is controlled by ConfigMap \"mine\": remove the Secret or its owner reference, so that the certificate can be stored there",

@@ -1,27 +1,13 @@
 //! The control plane, the registry with every bundle, one catalog of all of them, and the program.
 
-use std::{
-    collections::BTreeMap,
-    io::Write,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{io::Write, process::Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::{Api, Client, api::PostParams};
 use olm_test::{
     catalog::{self, Entry},
-    cluster::{Cluster, Options},
-    extension::ACCOUNT,
-    images::Images,
-    operator::{Operator, USER},
-    process::cargo_program,
-    registry::Registry,
-    world::World,
+    operator::USER,
+    prelude::*,
 };
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::expected::{Expected, Wave};

@@ -1,21 +1,12 @@
 //! What is in the cluster, and what was seen of the extensions on the way.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
-use kube::{
-    Api, Client, ResourceExt,
-    api::ListParams,
-    runtime::{WatchStreamExt, watcher},
-};
-use olm_api::{names::OBJECT_DATA_SECRET_TYPE, v1::ClusterExtension};
+use kube::runtime::{WatchStreamExt, watcher};
+use olm_api::names::OBJECT_DATA_SECRET_TYPE;
 use olm_object::text;
-use olm_test::{cluster::objects, operator::Operator, wait};
-use serde_json::Value;
+use olm_test::{cluster::objects, prelude::*};
 use tokio::task::JoinHandle;
 
 use crate::world::COLLECTED;

@@ -1,9 +1,8 @@
 //! Catalogs, their content, and the rights that follow from it.
 
-use anyhow::{Context, Result};
+use anyhow::ensure;
 use cucumber::{gherkin::Step, given, then, when};
-use olm_test::{catalog, rights, wait};
-use serde_json::{Value, json};
+use olm_test::{catalog, prelude::*, rights};
 
 use super::Outcome;
 use crate::{

@@ -1,10 +1,8 @@
 //! Extensions: what is asked for, and what they report.
 
-use anyhow::Result;
+use anyhow::ensure;
 use cucumber::{gherkin::Step, given, then, when};
-use olm_api::names::OWNER_KIND_LABEL;
-use olm_test::wait;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::Outcome;
 use crate::{

@@ -1,17 +1,9 @@
 //! Any objects: applied, changed, removed, looked at.
 
-use anyhow::{Context, Result};
+use anyhow::ensure;
 use cucumber::{gherkin::Step, given, then, when};
-use k8s_openapi::{
-    api::core::v1::Pod, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::ResourceExt;
-use kube::{
-    Api,
-    api::{ListParams, Patch, PatchParams},
-};
-use olm_test::wait;
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::Pod;
+use olm_test::prelude::*;
 
 use super::Outcome;
 use crate::{

@@ -1,10 +1,8 @@
 //! What users other than the administrator may do, under an admission policy of the administrator's.
 
-use anyhow::{Context, Result};
+use anyhow::{bail, ensure};
 use cucumber::{gherkin::Step, given, then, when};
-use kube::{Client, api::PostParams};
-use olm_test::wait;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::Outcome;
 use super::extensions::extension;

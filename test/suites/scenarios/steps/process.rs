@@ -1,13 +1,9 @@
 //! The programs: metrics, TLS, proxies, a leader that dies.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context, Result};
+use anyhow::{bail, ensure};
 use cucumber::{given, then, when};
-use k8s_openapi::api::{authentication::v1::TokenRequest, coordination::v1::Lease, core::v1::ServiceAccount};
-use kube::{Api, api::PostParams};
-use olm_test::{faults::ConnectProxy, process::free_ports, rights::create_account, wait};
-use serde_json::json;
+use k8s_openapi::api::{authentication::v1::TokenRequest, coordination::v1::Lease};
+use olm_test::{faults::ConnectProxy, prelude::*, process::free_ports};
 
 use super::Outcome;
 use crate::{

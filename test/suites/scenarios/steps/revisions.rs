@@ -1,16 +1,12 @@
 //! Revisions, made by extensions or by hand.
 
+use anyhow::{bail, ensure};
 use std::io::Write as _;
 
-use anyhow::{Context, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cucumber::{gherkin::Step, given, then, when};
-use kube::api::ListParams;
-use olm_api::names::{
-    OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-    SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-};
-use serde_json::{Value, json};
+use olm_api::names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
+use olm_test::prelude::*;
 
 use super::Outcome;
 use crate::world::{ACCOUNT, World, at_home};

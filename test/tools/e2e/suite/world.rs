@@ -1,20 +1,13 @@
 //! The cluster, the registry beside it, and how both are spoken to.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use kube::Client;
 use olm_test::{
-    cluster::{Cluster, Options},
-    images::Images,
     operator,
+    prelude::*,
     tools::e2e::{IMAGE_PREFIX, OWN_NODE, REGISTRY_PULL, REGISTRY_PUSH},
-    wait,
 };
-use serde_json::Value;
 
 /// For anything that should happen by itself: Pods start, certificates are made, images are pulled.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(3);

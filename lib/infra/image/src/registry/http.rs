@@ -44,7 +44,36 @@ pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> Reg
     }
     let action =
         if error.is_connect() { format!("pinging container registry {host}") } else { action.to_owned() };
+    if is_answered_without_tls(&error) && error.url().is_some_and(|url| is_at(url, host)) {
+        let cause = format!(
+            "the registry {host} of the image reference answers without TLS: name another registry in the reference, \
+             or add the flag --insecure-registry={host}, or set insecure = true for {host} in registries.conf"
+        );
+        return RegistryError::Unusable { action, cause };
+    }
     RegistryError::Connection { action, cause: chain(&error.without_url()) }
+}
+
+/// Whether a server answered the beginning of TLS with something else, as servers of plain HTTP do.
+fn is_answered_without_tls(error: &reqwest::Error) -> bool {
+    use rustls::{Error::InvalidMessage, InvalidMessage::InvalidContentType};
+
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let cause_of_tls = wrapped.and_then(|wrapped| wrapped.downcast_ref());
+        if matches!(cause_of_tls, Some(InvalidMessage(InvalidContentType))) {
+            return true;
+        }
+        source = cause.source();
+    }
+    false
+}
+
+/// Whether a URL leads to this host, whose port may be left out.
+fn is_at(url: &Url, host: &str) -> bool {
+    let (name, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+    host == name || host == format!("{name}:{port}")
 }
 
 /// A whole body of at most `limit` bytes, which has to arrive `within` this time.

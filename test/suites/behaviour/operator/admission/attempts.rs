@@ -3,29 +3,11 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result, ensure};
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams},
-};
-use olm_api::{
-    names::{
-        EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-    },
-    v1::{ClusterExtension, ClusterObjectSet},
-};
-use serde_json::{Value, json};
+use olm_api::names::{EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION};
+use olm_test::prelude::*;
 
 use super::{object_set, wants};
 use crate::small::{extension, prepare};
-use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
 
 /// The only account that the attacker may use.
 const WEAK: &str = "weak";
@@ -228,7 +210,7 @@ async fn no_way_of_writing_an_extension_leads_around_the_policies() -> Result<()
             wants(answer.as_deref(), wanted).with_context(|| format!("{account}, {}", attempt.how))?;
         }
     }
-    let made = scenario.extensions().list(&ListParams::default()).await?.items;
+    let made = scenario.extensions().all().await?;
     let made = made.iter().filter(|made| made.name_any().starts_with(&second)).count();
     ensure!(made == 0, "{made} were made");
     nothing_of_an_extension_is_changed(&scenario, &attacker).await?;
@@ -369,7 +351,7 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
     let claims = attempt("claims", "POST", "", WHOLE, many("ClusterExtension"));
     let answer = refusal(&attacker, "clusterobjectsets", &claims).await?;
     ensure!(answer.is_some(), "{MANY} claims were accepted");
-    let made = sets.create(&PostParams::default(), &serde_json::from_value(many("ConfigMap"))?).await?;
+    let made = sets.make(many("ConfigMap")).await?;
     let name = made.name_any();
     let target = format!("/{name}");
     let account = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_NAME_ANNOTATION: ACCOUNT}}});
@@ -384,7 +366,7 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
     let answer =
         refusal(&attacker, "clusterobjectsets", &attempt("claim", "PATCH", &target, MERGE, claim)).await?;
     wants(answer.as_deref(), "'clusterobjectset-owner.olm.operatorframework.io' denied request")?;
-    sets.delete(&name, &DeleteParams::default()).await?;
+    sets.remove(&name).await?;
     let free = json!({"metadata": {"finalizers": null}});
     let answer =
         refusal(&attacker, "clusterobjectsets", &attempt("free", "PATCH", &target, MERGE, free.clone()))
@@ -397,7 +379,7 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
     for number in 0..4_000 {
         object["metadata"]["annotations"][format!("example.com/n{number}")] = "x".into();
     }
-    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+    scenario.extensions().make(object).await?;
     let target = format!("/{}", scenario.name);
     let mut unknown = json!({"metadata": {"annotations": {}}});
     for number in 0..MANY {
@@ -418,7 +400,7 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
         wants(answer.as_deref(), reason).with_context(|| how)?;
     }
     let extensions: Api<ClusterExtension> = Api::all(attacker.clone());
-    extensions.delete(&scenario.name, &DeleteParams::default()).await?;
+    extensions.remove(&scenario.name).await?;
     let answer =
         refusal(&attacker, "clusterextensions", &attempt("free", "PATCH", &target, MERGE, free)).await?;
     ensure!(answer.is_none(), "its finalizers stay: {answer:?}");

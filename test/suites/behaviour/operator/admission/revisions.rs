@@ -1,32 +1,13 @@
 //! Who may create object sets makes none of them a revision of somebody else's extension: not by a claim, which
 //! admission refuses, and not by one that is there already, which is reported and left alone.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+use olm_api::names::{
+    BUNDLE_NAME, CONTENT_DIGEST_ANNOTATION, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME,
+    PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_OF_ANNOTATION,
+    ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION, TAKEN_OVER_ANNOTATION,
+    WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
 };
-use olm_api::{
-    ConditionType::{Ready, Succeeded},
-    names::{
-        BUNDLE_NAME, BUNDLE_VERSION, CONTENT_DIGEST_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
-        MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME, PLAN_DIGEST_ANNOTATION,
-        PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
-        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-        SERVICE_ACCOUNT_UID_ANNOTATION, TAKEN_OVER_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
-    },
-    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
-};
-use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    rights,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{prelude::*, rights};
 
 use super::{objection, objection_to_change, wants};
 use crate::small::{another, prepare, revisions};
@@ -210,7 +191,7 @@ async fn a_set_does_not_become_a_revision(
     // A foreign reference that controls nothing is no claim.
     mine["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u"}]);
-    let name = own.create(&PostParams::default(), &serde_json::from_value(mine)?).await?.name_any();
+    let name = own.make(mine).await?.name_any();
     let reference = |api_version: &str, controller: bool| {
         json!({"metadata": {"ownerReferences": [{"apiVersion": api_version, "kind": "ClusterExtension",
                "name": scenario.name, "uid": uid, "controller": controller}]}})
@@ -224,7 +205,7 @@ async fn a_set_does_not_become_a_revision(
     ];
     for dying in [false, true] {
         if dying {
-            own.delete(&name, &DeleteParams::default()).await?;
+            own.remove(&name).await?;
         }
         for patch in &patches {
             let told = objection_to_change::<ClusterObjectSet>(attacker, &name, patch).await?;
@@ -285,7 +266,7 @@ async fn plant(scenario: &Scenario<'_>, mine: &str, uid: &str) -> Result<Vec<Val
         owned(set(scenario, "named", 1000), OURS, kind, mine, uid),
     ];
     for set in &planted {
-        sets(scenario).create(&PostParams::default(), &serde_json::from_value(set.clone())?).await?;
+        sets(scenario).make(set.clone()).await?;
     }
     Ok(planted)
 }
@@ -375,7 +356,7 @@ async fn a_set_that_has_only_the_uid_of_an_extension_is_reported_by_it() -> Resu
     weak_account(&scenario).await?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
     let marked = annotated(set(&scenario, "other", 1), REVISION_OF_ANNOTATION, &uid);
-    let marked = sets(&scenario).create(&PostParams::default(), &serde_json::from_value(marked)?).await?;
+    let marked = sets(&scenario).make(marked).await?;
     let reported = async |state: &str| {
         wait::until("the set to be reported", DEADLINE, async || {
             let ready = scenario.shown().await?.condition(Ready);
@@ -387,9 +368,9 @@ async fn a_set_that_has_only_the_uid_of_an_extension_is_reported_by_it() -> Resu
     reported("True/Succeeded/").await?;
 
     let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    accounts.remove(ACCOUNT).await?;
     reported("False/Retrying/operation cannot proceed").await?;
-    sets(&scenario).delete(&marked.name_any(), &DeleteParams::default()).await?;
+    sets(&scenario).remove(&marked.name_any()).await?;
     scenario.delete_extension().await
 }
 
@@ -419,7 +400,7 @@ async fn a_marked_set_of_other_content_gets_no_account() -> Result<()> {
             forged["metadata"]["annotations"][name] = value.as_str().into();
         }
     }
-    sets(&scenario).create(&PostParams::default(), &serde_json::from_value(forged)?).await?;
+    sets(&scenario).make(forged).await?;
     let name = format!("{}-99", scenario.name);
     let acts_as = async || -> Result<Option<String>> {
         let set = sets(&scenario).get(&name).await?;
@@ -459,7 +440,7 @@ async fn a_set_of_a_foreign_api_archives_nothing() -> Result<()> {
         ("above", owned(set(&scenario, "above", 1000), "not.olm/v1", kind, &scenario.name, &uid)),
         ("named", owned(set(&scenario, "named", 1001), OURS, kind, "mine", &uid)),
     ] {
-        sets(&scenario).create(&PostParams::default(), &serde_json::from_value(set)?).await?;
+        sets(&scenario).make(set).await?;
         let name = format!("{}-{suffix}", scenario.name);
         wait::until("the set to be carried out by itself", DEADLINE, async || {
             let status = sets(&scenario).get(&name).await?.status.unwrap_or_default();
@@ -468,7 +449,7 @@ async fn a_set_of_a_foreign_api_archives_nothing() -> Result<()> {
         .await?;
         // Its next pass is the one that archives what it supersedes.
         let patch = json!({"metadata": {"labels": {"team": "a"}}});
-        sets(&scenario).patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        sets(&scenario).merge(&name, &patch).await?;
         let told = format!("{name:?}");
         wait::until("the set to be reported", DEADLINE, async || {
             let first = sets(&scenario).get(&format!("{}-1", scenario.name)).await?;

@@ -1,31 +1,11 @@
 //! What the API server refuses to the controller itself, and what an extension shows then.
 
-use std::collections::BTreeSet;
-
-use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::{
     authorization::v1::SubjectAccessReview,
-    core::v1::Secret,
     rbac::v1::{ClusterRole, PolicyRule, Role},
 };
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Installed, Progressing, Stalled},
-    names::{OWNER_NAME_LABEL, REVISION_NAME_LABEL},
-    v1::ClusterObjectSet,
-};
-use olm_test::{
-    bundle::small,
-    operator::{SYSTEM_NAMESPACE, USER},
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use olm_api::names::REVISION_NAME_LABEL;
+use olm_test::{operator::USER, prelude::*};
 
 use super::{rows, shows};
 use crate::{
@@ -102,7 +82,7 @@ async fn allowed(
     }))?;
     let reviews: Api<SubjectAccessReview> = Api::all(scenario.client.clone());
     wait::until(&format!("{verb} {resource} to be allowed: {wanted}"), DEADLINE, || async {
-        let answer = reviews.create(&PostParams::default(), &review).await?;
+        let answer = reviews.make(&review).await?;
         let found = answer.status.is_some_and(|status| status.allowed);
         wait::check(found == wanted, || format!("it is {found}"))
     })
@@ -191,7 +171,7 @@ async fn create_late(scenario: &Scenario<'_>, package: &str) -> Result<()> {
         let minimum = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/progressDeadlineMinutes/minimum";
         *crd.pointer_mut(minimum).context("the deadline has no minimum")? = json!(1);
         let patch = json!({"spec": {"versions": crd["spec"]["versions"]}});
-        crds.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        crds.merge(&name, &patch).await?;
     }
     wait::until("the schemas to be in force", DEADLINE, || async {
         let mut extension = small::extension(scenario, package);
@@ -238,11 +218,7 @@ async fn secrets_without_an_owner(scenario: &Scenario<'_>) -> Result<()> {
     };
     ensure!(owned().await? == [false]);
     give_back(scenario, taken, right).await?;
-    wait::until("the Secret to have an owner", DEADLINE, || async {
-        let found = owned().await?;
-        wait::check(found == [true], || format!("{found:?}"))
-    })
-    .await?;
+    eventually("the Secret to have an owner", async || owned().await, |found| *found == [true]).await?;
     scenario.installed("1.0.0").await
 }
 
@@ -254,7 +230,7 @@ async fn an_account_that_cannot_be_asked_for(scenario: &Scenario<'_>) -> Result<
     let mut extension = small::extension(scenario, "no-such-package");
     extension["metadata"]["name"] = name.as_str().into();
     extension["spec"]["serviceAccount"]["name"] = "second".into();
-    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(extension)?).await?;
+    scenario.extensions().make(extension).await?;
     let text =
         "operation cannot proceed due to the following validation error(s): error getting service account: ";
     wait::until("both conditions to tell of the account", DEADLINE, || async {

@@ -1,35 +1,11 @@
 //! What goes into a revision: each kind into its phase, and nothing that no Secret holds.
 
-use std::collections::BTreeSet;
-
-use anyhow::{Context as _, Result, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use k8s_openapi::api::{
-    core::v1::{ConfigMap, Secret, Service},
-    rbac::v1::ClusterRoleBinding,
-};
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{ListParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Installed, Progressing},
-    names::{OBJECT_FIELD_MANAGER, PACKAGE_NAME, REVISION_NAME_LABEL},
-    v1::ClusterObjectSet,
-};
+use k8s_openapi::api::{core::v1::Service, rbac::v1::ClusterRoleBinding};
+use olm_api::names::{OBJECT_FIELD_MANAGER, PACKAGE_NAME, REVISION_NAME_LABEL};
 use olm_object::ObjectKey;
 use olm_objectset::unpack;
-use olm_test::{
-    bundle::{Bundle, small, webhook},
-    cluster::AuditEvent,
-    extension::ACCOUNT,
-    operator::SYSTEM_NAMESPACE,
-    rights,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{bundle::webhook, cluster::AuditEvent, prelude::*, rights};
 
 use super::{rows, shows};
 use crate::small::{prepare, revisions};

@@ -1,20 +1,13 @@
 //! Webhooks that a policy keeps go on being served and trusted, with the certificate that stays beside them.
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{ResourceExt, api::PropagationPolicy};
+use kube::api::PropagationPolicy;
 use olm_api::{ConditionType::DeletionPolicy, names::OWNER_UID_ANNOTATION};
-use serde_json::json;
+use olm_test::prelude::*;
 
 use super::{by, gone, sets};
 use crate::{
     small::annotate,
     webhooks::{admitted, bundle, injected, scenario, secret, server::WebhookServer},
-};
-use olm_test::{
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
 };
 
 /// The Secret of before, with its certificate as it was.
@@ -70,11 +63,7 @@ async fn outlives(propagation: PropagationPolicy) -> Result<()> {
     ensure!(injected(&scenario).await? == bundles, "another authority is trusted");
     admitted(&scenario, &server).await.context("after the adoption")?;
     // Until its revision has given the objects their owner back, the extension's deletion is refused.
-    wait::until("the earlier policy to be over", DEADLINE, || async {
-        let told = scenario.shown().await?.condition(DeletionPolicy);
-        wait::check(told.is_empty(), || told.clone())
-    })
-    .await?;
+    scenario.reports(DeletionPolicy, |told| told.is_empty()).await?;
     scenario.delete_extension().await?;
     scenario.nothing_left().await
 }

@@ -1,23 +1,8 @@
 //! A kept CRD with webhook conversion is left without its webhook, or the deletion is held.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::{
-    api::core::v1::ServiceAccount,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, PropagationPolicy},
-};
-use olm_api::ConditionType::{DeletionPolicy, Ready};
-use olm_test::{
-    extension::ACCOUNT,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use kube::api::PropagationPolicy;
+use olm_api::ConditionType::DeletionPolicy;
+use olm_test::prelude::*;
 use tempfile::TempDir;
 
 use super::{by, gone, objection, remove_rights};
@@ -86,7 +71,7 @@ async fn a_deletion_is_held_while_objects_could_not_be_read_afterwards() -> Resu
     // Without the account nobody may change the CRD: the extension waits, and its program is left alone.
     remove_rights(&scenario, &bundle::crd_name(&scenario.name)).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    accounts.remove(ACCOUNT).await?;
     scenario.extensions().delete(&scenario.name, &by(PropagationPolicy::Background)).await?;
     scenario.shows(Ready, "False/Blocked/The deletion is held: ").await?;
     let told = scenario.shown().await?.condition(Ready);

@@ -1,16 +1,7 @@
 //! A deletion waits for its policy, and what is kept is nobody else's.
 
-use anyhow::{Result, ensure};
-use kube::ResourceExt;
-use olm_api::ConditionType::{DeletionPolicy, Progressing, Ready};
-use olm_test::{
-    extension::ACCOUNT,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use olm_api::ConditionType::DeletionPolicy;
+use olm_test::prelude::*;
 
 use super::{PACKAGE, crd, gone, in_force, in_use, objection, own_bundle, remove_rights, still_readable};
 use crate::small::{annotate, another, remove};

@@ -1,17 +1,6 @@
 //! Archiving: in reverse order, by ownership, and with its conditions.
 
-use anyhow::{Result, ensure};
-use kube::{
-    ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
-};
-use olm_api::ConditionType::{Available, Progressing, Ready};
-use olm_test::{
-    kstatus::Status,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use olm_test::{kstatus::Status, prelude::*};
 
 use super::{
     begins, controller, create, event, inline, map, maps, patch, replace_rules, rolled_out, scenario, sets,
@@ -51,9 +40,9 @@ async fn objects_go_in_reverse_order_and_only_those_of_the_revision() -> Result<
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "held", "uid": boss.uid(), "controller": true},
         {"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet", "name": set, "uid": uid, "controller": false},
     ]}});
-    maps(&scenario).patch("given", &PatchParams::default(), &Patch::Merge(&taken)).await?;
+    maps(&scenario).merge("given", &taken).await?;
     let free = json!({"metadata": {"finalizers": null}});
-    maps(&scenario).patch("held", &PatchParams::default(), &Patch::Merge(&free)).await?;
+    maps(&scenario).merge("held", &free).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
     shows(&scenario, &set, Available, "Unknown/Archived/revision is archived").await?;
     shows(&scenario, &set, Ready, "True/Archived/revision is archived").await?;
@@ -85,6 +74,6 @@ async fn a_teardown_without_rights_is_told_and_goes_on_with_them() -> Result<()>
     replace_rules(&scenario, &rules).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
     ensure!(maps(&scenario).get_opt("kept").await?.is_none(), "left after teardown");
-    sets(&scenario).delete(&set, &DeleteParams::default()).await?;
+    sets(&scenario).remove(&set).await?;
     Ok(())
 }

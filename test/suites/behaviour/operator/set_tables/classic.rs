@@ -1,22 +1,9 @@
 //! Objects that OLM Classic manages.
 
-use anyhow::Result;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
-use olm_api::ConditionType::Progressing;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::{create, inline, map, maps, scenario, shows, spec};
 use crate::small::prepare;
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_of_a_csv_or_subscription_is_reported_with_its_owner() -> Result<()> {
@@ -30,7 +17,7 @@ async fn an_object_of_a_csv_or_subscription_is_reported_with_its_owner() -> Resu
     for (name, labels, owner) in rows {
         let mut found = map(&scenario, name);
         found["metadata"]["labels"] = labels;
-        maps(&scenario).create(&PostParams::default(), &serde_json::from_value(found)?).await?;
+        maps(&scenario).make(found).await?;
         let set = create(&scenario, name, spec(&[("one", inline(&[map(&scenario, name)]))])).await?;
         let wanted = format!(
             "True/Retrying/revision object collisions in phase 0\nObject ConfigMap.v1 {}/{name}\nAction: \"Collision\"\nManaged by OLM Classic: {owner}",
@@ -57,7 +44,7 @@ async fn a_crd_of_classic_is_reported_on_the_extension() -> Result<()> {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
         },
     });
-    crds.create(&PostParams::default(), &serde_json::from_value(crd)?).await?;
+    crds.make(crd).await?;
     scenario.create_extension("taken", json!({})).await?;
     wait::until("the extension to name who has the CRD", DEADLINE, || async {
         let told = scenario.shown().await?.condition(Progressing);
@@ -66,7 +53,7 @@ async fn a_crd_of_classic_is_reported_on_the_extension() -> Result<()> {
     })
     .await?;
     // Once it is gone there, the extension goes on.
-    crds.delete(&name, &DeleteParams::default()).await?;
+    crds.remove(&name).await?;
     scenario.installed("1.0.0").await?;
     scenario.delete_extension().await
 }

@@ -1,14 +1,9 @@
 //! The collision table at its three levels.
 
+use olm_test::prelude::*;
 use std::fmt::Write as _;
 
-use anyhow::{Context, Result, ensure};
-use kube::{ResourceExt, api::PostParams};
-use olm_api::ConditionType::{Available, Progressing};
-use serde_json::{Value, json};
-
 use super::{controller, create, event, map, maps, rolled_out, scenario, sets, shows, spec};
-use olm_test::{scenario::Scenario, world::World};
 
 /// Puts the protection that counts at one of the levels (spec, phase, object), and others above it.
 fn protected(level: usize, protection: &str, object: &Value) -> Value {
@@ -36,16 +31,14 @@ async fn leave(scenario: &Scenario<'_>, name: &str, metadata: Value) -> Result<(
     for (key, value) in metadata.as_object().context("metadata")? {
         found["metadata"][key] = value.clone();
     }
-    maps(scenario).create(&PostParams::default(), &serde_json::from_value(found)?).await?;
+    maps(scenario).make(found).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn owner_and_innermost_protection_decide() -> Result<()> {
     let scenario = scenario(World::shared().await?, "collide").await?;
-    let boss = maps(&scenario)
-        .create(&PostParams::default(), &serde_json::from_value(map(&scenario, "boss"))?)
-        .await?;
+    let boss = maps(&scenario).make(map(&scenario, "boss")).await?;
     let controlled = json!({"ownerReferences": [{
         "apiVersion": "v1", "kind": "ConfigMap", "name": "boss", "uid": boss.uid(), "controller": true,
     }]});

@@ -2,22 +2,8 @@
 
 use std::io::Write as _;
 
-use anyhow::{Result, ensure};
 use flate2::{Compression, write::GzEncoder};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::ConditionType::{Progressing, Stalled};
-use olm_test::{
-    kstatus::Status,
-    operator::SYSTEM_NAMESPACE,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{kstatus::Status, prelude::*};
 
 use super::{begins, create, event, inline, map, maps, rolled_out, scenario, sets, shows, spec, verdict};
 
@@ -30,7 +16,7 @@ async fn secret(scenario: &Scenario<'_>, name: &str, immutable: bool, data: Valu
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": scenario.name},
         "immutable": immutable, "stringData": data,
     }))?;
-    secrets(scenario).create(&PostParams::default(), &secret).await?;
+    secrets(scenario).make(&secret).await?;
     Ok(())
 }
 
@@ -67,7 +53,7 @@ async fn contents(scenario: &Scenario<'_>) -> Result<()> {
         data: Some([("broken".to_owned(), broken), ("bomb".to_owned(), bomb(&good)?)].into()),
         ..Secret::default()
     };
-    secrets(scenario).create(&PostParams::default(), &secret).await?;
+    secrets(scenario).make(&secret).await?;
     Ok(())
 }
 
@@ -138,7 +124,7 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
         let set = format!("{place}-{suffix}");
         tells(&scenario, &set, wanted).await?;
         // Nothing was touched, so nothing holds the set.
-        sets(&scenario).delete(&set, &DeleteParams::default()).await?;
+        sets(&scenario).remove(&set).await?;
     }
     ensure!(maps(&scenario).get_opt("twice").await?.is_none(), "one of two equals was written");
     event(&scenario, "ClusterObjectSet", &format!("{place}-forbidden"), "Blocked", "is forbidden").await?;
@@ -170,7 +156,7 @@ async fn mutable_and_changed_content_blocks_until_it_is_put_right() -> Result<()
     let digest =
         sets(&scenario).get(&set).await?.status.unwrap_or_default().observed_phases[0].digest.clone();
     let again = async |data: &str| {
-        secrets(&scenario).delete("content", &DeleteParams::default()).await?;
+        secrets(&scenario).remove("content").await?;
         secret(&scenario, "content", true, json!({"k": data})).await?;
         // An event of the set's own: Secrets of others are not watched.
         let touch = json!({"metadata": {"annotations": {"touched": data.len().to_string()}}});
@@ -223,7 +209,7 @@ async fn secrets_of_others_in_the_system_namespace_are_not_used() -> Result<()> 
             "metadata": {"name": named(suffix), "namespace": SYSTEM_NAMESPACE, "labels": labels},
             "stringData": {&key: object},
         }))?;
-        system.create(&PostParams::default(), &secret).await?;
+        system.make(&secret).await?;
         let content = reference(SYSTEM_NAMESPACE, &named(suffix), &key);
         create(&scenario, suffix, spec(&[("one", content)])).await?;
     }
@@ -238,7 +224,7 @@ async fn secrets_of_others_in_the_system_namespace_are_not_used() -> Result<()> 
             shows(&scenario, &set, Progressing, &wanted).await?;
             ensure!(maps(&scenario).get_opt(suffix).await?.is_none(), "{suffix} was written");
         }
-        system.delete(&set, &DeleteParams::default()).await?;
+        system.remove(&set).await?;
     }
     Ok(())
 }
@@ -253,8 +239,5 @@ async fn a_secret_that_comes_later_is_waited_for() -> Result<()> {
     );
     shows(&scenario, &set, Progressing, &missing).await?;
     secret(&scenario, "content", true, json!({"k": map(&scenario, "late").to_string()})).await?;
-    wait::until("the object of the Secret", DEADLINE, || async {
-        wait::check(maps(&scenario).get_opt("late").await?.is_some(), || "not there".into())
-    })
-    .await
+    maps(&scenario).appears("late").await
 }

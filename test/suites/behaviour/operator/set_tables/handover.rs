@@ -1,21 +1,9 @@
 //! From one revision of an extension to the next: no object is away for a moment.
 
-use anyhow::{Context as _, Result, ensure};
-use kube::{ResourceExt, api::DeleteParams};
-use olm_api::{
-    ConditionType::{Progressing, Ready},
-    v1::LifecycleState,
-};
-use serde_json::json;
+use olm_test::prelude::*;
 
 use super::{begins, controller, create_with, event, inline, map, maps, sets, shows, spec};
 use crate::small::prepare;
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_change_hands_and_each_step_is_an_event() -> Result<()> {
@@ -38,11 +26,8 @@ async fn objects_change_hands_and_each_step_is_an_event() -> Result<()> {
         sets(&scenario).get(&first).await?.spec.lifecycle_state == LifecycleState::Archived,
         "the old revision is not archived"
     );
-    maps(&scenario).delete("lamp-data", &DeleteParams::default()).await?;
-    wait::until("the object to come back", DEADLINE, || async {
-        wait::check(maps(&scenario).get_opt("lamp-data").await?.is_some(), || "it is away".into())
-    })
-    .await?;
+    maps(&scenario).remove("lamp-data").await?;
+    maps(&scenario).appears("lamp-data").await?;
     let name = scenario.name.as_str();
     let told = [
         ("Resolved", "Resolved bundle lamp.v1.0.0 with version 1.0.0 from catalog"),
@@ -84,12 +69,8 @@ async fn a_revision_that_is_somebody_elses_is_named_and_left_alone() -> Result<(
     ensure!(ready.contains(&told), "{ready}");
     let after = sets(&scenario).get(&theirs).await?;
     ensure!(before.metadata == after.metadata && before.spec == after.spec, "it was written");
-    sets(&scenario).delete(&theirs, &DeleteParams::default()).await?;
+    sets(&scenario).remove(&theirs).await?;
     scenario.shows(Ready, "True/Succeeded/").await?;
-    wait::until("nothing to be reported any more", DEADLINE, async || {
-        let ready = scenario.shown().await?.condition(Ready);
-        wait::check(!ready.contains("ignored"), || ready)
-    })
-    .await?;
+    scenario.reports(Ready, |ready| !ready.contains("ignored")).await?;
     scenario.delete_extension().await
 }

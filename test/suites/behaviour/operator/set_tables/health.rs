@@ -1,21 +1,10 @@
 //! Probes, phases and errors.
 
-use anyhow::{Result, ensure};
-use kube::api::{DeleteParams, Patch, PatchParams};
-use olm_api::{
-    ConditionType::{Available, Progressing, Succeeded},
-    names::BUNDLE_VERSION,
-};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::{
     begins, condition, create, create_with, event, inline, map, maps, patch, rolled_out, scenario, sets,
     shows, spec,
-};
-use olm_test::{
-    extension::ACCOUNT,
-    wait,
-    world::{DEADLINE, World},
 };
 
 fn probe(assertions: &Value) -> Value {
@@ -201,16 +190,13 @@ async fn all_objects_of_a_phase_are_tried_and_drift_is_repaired() -> Result<()> 
 
     let set = create(&scenario, "drift", spec(&[("one", inline(&[map(&scenario, "kept")]))])).await?;
     rolled_out(&scenario, &set).await?;
-    maps(&scenario).delete("kept", &DeleteParams::default()).await?;
-    wait::until("the object to come back", DEADLINE, || async {
-        wait::check(maps(&scenario).get_opt("kept").await?.is_some(), || "it is away".into())
-    })
-    .await?;
+    maps(&scenario).remove("kept").await?;
+    maps(&scenario).appears("kept").await?;
     let text = format!("Restored after an outside change: ConfigMap.v1 {}/kept", scenario.name);
     event(&scenario, "ClusterObjectSet", &set, "DriftRepaired", &text).await?;
     // What a user adds stays, what he changes is put back.
     let edit = json!({"metadata": {"annotations": {"mine": "1"}}, "data": {"a": "changed", "user": "x"}});
-    maps(&scenario).patch("kept", &PatchParams::default(), &Patch::Merge(&edit)).await?;
+    maps(&scenario).merge("kept", &edit).await?;
     wait::until("the edit to be repaired", DEADLINE, || async {
         let found = maps(&scenario).get("kept").await?;
         let data = found.data.unwrap_or_default();
@@ -219,9 +205,6 @@ async fn all_objects_of_a_phase_are_tried_and_drift_is_repaired() -> Result<()> 
     })
     .await?;
     // Deletion needs nothing but the finalizer to go: objects go by garbage collection.
-    sets(&scenario).delete(&set, &DeleteParams::default()).await?;
-    wait::until("the set to be gone", DEADLINE, || async {
-        wait::check(sets(&scenario).get_opt(&set).await?.is_none(), || "it is still there".into())
-    })
-    .await
+    sets(&scenario).remove(&set).await?;
+    sets(&scenario).gone(&set).await
 }

@@ -1,20 +1,10 @@
 //! What a process finds that another one left behind.
 
-use anyhow::{Context as _, Result, ensure};
-use kube::{
-    ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
-};
-use olm_api::ConditionType::Progressing;
-use serde_json::json;
+use olm_test::prelude::*;
 
 use super::{
     begins, create_like, create_with, event, events, idle_extension, inline, map, maps, owned_by, patch,
     rolled_out, scenario, sets, shows, spec,
-};
-use olm_test::{
-    wait,
-    world::{DEADLINE, World},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,7 +32,7 @@ async fn after_a_restart_only_what_was_changed_counts_as_drift() -> Result<()> {
             .await?;
     rolled_out(&scenario, &set).await?;
     world.operator.process().kill()?;
-    maps(&scenario).delete("kept", &DeleteParams::default()).await?;
+    maps(&scenario).remove("kept").await?;
     world.operator.process().restart()?;
     let text = format!("Restored after an outside change: ConfigMap.v1 {}/kept", scenario.name);
     event(&scenario, "ClusterObjectSet", &set, "DriftRepaired", &text).await?;

@@ -1,29 +1,15 @@
 //! Secrets of revisions are watched with the permissions of the ServiceAccount, one by one.
 
-use std::{collections::BTreeMap, time::Duration};
-
-use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::{
     ByteString,
     api::{
         authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
-        core::v1::Secret,
         rbac::v1::PolicyRule,
     },
 };
-use kube::{
-    Api,
-    api::{Patch, PatchParams, PostParams},
-};
-use olm_api::ConditionType::Ready;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::{begins, condition, create, inline, replace_rules, rolled_out, scenario, shows, spec};
-use olm_test::{
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
 
 const CONTROLLER: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 const DONE: &str = "True/Succeeded/Revision 7.0.0 has rolled out.";
@@ -64,7 +50,7 @@ async fn allowed(scenario: &Scenario<'_>, verb: &str, namespace: &str) -> Result
         ..SubjectAccessReview::default()
     };
     let api: Api<SubjectAccessReview> = Api::all(scenario.client.clone());
-    let answer = api.create(&PostParams::default(), &asked).await?;
+    let answer = api.make(&asked).await?;
     Ok(answer.status.context("no answer")?.allowed)
 }
 

@@ -1,15 +1,12 @@
 //! The rows of the collision table about revisions of one extension.
 
-use anyhow::{Result, ensure};
-use kube::ResourceExt;
-use olm_api::{ConditionType::Progressing, names::REVISION_OF_ANNOTATION};
-use serde_json::{Value, json};
+use olm_api::names::REVISION_OF_ANNOTATION;
+use olm_test::prelude::*;
 
 use super::{
     begins, controller, create_like, idle_extension, inline, map, maps, owned_by, rolled_out, scenario, sets,
     shows, spec,
 };
-use olm_test::{scenario::Scenario, world::World};
 
 const PROTECTIONS: [&str; 3] = ["Prevent", "IfNoController", "None"];
 

@@ -1,22 +1,6 @@
 //! What is told while a revision waits: for rights, for a deletion, for its deadline.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::{
-    api::apps::v1::Deployment,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
-use olm_api::ConditionType::{Available, Progressing, Ready, Stalled, Succeeded};
-use olm_test::{
-    kstatus::Status,
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{kstatus::Status, prelude::*};
 
 use super::{
     begins, condition, create, inline, map, maps, replace_rules, rolled_out, scenario, sets, shows, spec,
@@ -32,7 +16,7 @@ async fn an_error_makes_what_was_available_unknown() -> Result<()> {
     let set = create(&scenario, "set", spec(&[("one", inline(&[map(&scenario, "kept")]))])).await?;
     rolled_out(&scenario, &set).await?;
     let rules = replace_rules(&scenario, &[]).await?;
-    maps(&scenario).delete("kept", &DeleteParams::default()).await?;
+    maps(&scenario).remove("kept").await?;
     let text = format!(
         "True/Retrying/Object ConfigMap.v1 {}/kept: configmaps \"kept\" is forbidden: ",
         scenario.name
@@ -57,7 +41,7 @@ async fn an_object_that_is_being_deleted_is_waited_for() -> Result<()> {
     held["metadata"]["finalizers"] = json!(["example.com/held"]);
     let set = create(&scenario, "set", spec(&[("one", inline(&[held]))])).await?;
     rolled_out(&scenario, &set).await?;
-    maps(&scenario).delete("held", &DeleteParams::default()).await?;
+    maps(&scenario).remove("held").await?;
     let rolling = "Revision 7.0.0 is rolling out.";
     shows(&scenario, &set, Available, &format!("False/RollingOut/{rolling}")).await?;
     shows(&scenario, &set, Progressing, &format!("True/RollingOut/{rolling}")).await?;
@@ -67,7 +51,7 @@ async fn an_object_that_is_being_deleted_is_waited_for() -> Result<()> {
     );
     shows(&scenario, &set, Ready, &waits).await?;
     let free = json!({"metadata": {"finalizers": null}});
-    maps(&scenario).patch("held", &PatchParams::default(), &Patch::Merge(&free)).await?;
+    maps(&scenario).merge("held", &free).await?;
     rolled_out(&scenario, &set).await
 }
 
@@ -215,11 +199,8 @@ async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) 
     shows(scenario, &set, Progressing, done).await?;
     ensure!(verdict(scenario, &set).await? == Status::Current, "it is as its spec says");
     let deployments: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    deployments.delete("unseen", &DeleteParams::default()).await?;
-    wait::until("the object to be looked at and come back", DEADLINE, || async {
-        wait::check(deployments.get_opt("unseen").await?.is_some(), || "it is away".into())
-    })
-    .await?;
+    deployments.remove("unseen").await?;
+    deployments.appears("unseen").await?;
     give_back(scenario, taken, right).await?;
     wait::until("the watch to work", COLLECTED, || async {
         let found = condition(scenario, &set, Ready).await?;
