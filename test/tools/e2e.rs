@@ -3,15 +3,8 @@
 //!
 //! Beside it stands a registry that this machine pushes to and that nodes and pods pull from.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context, Result, bail, ensure};
-
-use crate::cluster::given;
-use crate::process::StateDirectory;
-use crate::registry::Registry;
 use crate::tools::node::{Node, packages};
+use crate::{cluster::given, prelude::*};
 
 /// The registry as this machine reaches it, and as nodes and pods do. No TLS.
 pub const REGISTRY_PUSH: &str = "OLM_E2E_REGISTRY_PUSH";

@@ -6,20 +6,19 @@
     reason = "cucumber hands arguments over by value; steps that need not wait look like those that do"
 )]
 
-use anyhow::bail;
 use std::fmt;
 
-/// As `anyhow`'s, also where an [`Outcome`] is returned.
-macro_rules! ensure {
+/// As `ensure` of `anyhow`, also where an [`Outcome`] is returned.
+macro_rules! must {
     ($holds:expr, $($text:tt)+) => {
         if !$holds {
-            bail!($($text)+);
+            fail!($($text)+);
         }
     };
 }
 
-/// As `anyhow`'s, also where an [`Outcome`] is returned.
-macro_rules! bail {
+/// As `bail` of `anyhow`, also where an [`Outcome`] is returned.
+macro_rules! fail {
     ($($text:tt)+) => {
         return Err(anyhow::anyhow!($($text)+).into())
     };

@@ -122,7 +122,7 @@ async fn availability_and_deletion_take_the_content_away() -> Result<()> {
     Ok(())
 }
 
-/// Defects of the original: conditions of others, edits that do not matter and a second look at the same digest
+/// Defects of upstream: conditions of others, edits that do not matter and a second look at the same digest
 /// made it ingest again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_change_the_content_causes_no_ingest() -> Result<()> {

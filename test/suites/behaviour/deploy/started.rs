@@ -4,7 +4,9 @@
 
 use std::net::Ipv4Addr;
 
-use olm_test::{pki::Authority, prelude::*, process::free_ports, supervisor::Program};
+use olm_test::{
+    operator::kubectl_with, pki::Authority, prelude::*, process::free_ports, supervisor::Program,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -200,10 +202,8 @@ fn issued(objects: &Objects, authority: &Authority) -> Result<Mountable> {
 }
 
 fn apply_list(cluster: &Cluster, items: &[Value]) -> Result<()> {
-    let mut file = tempfile::Builder::new().suffix(".json").tempfile()?;
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-    std::io::Write::write_all(&mut file, list.to_string().as_bytes())?;
-    kubectl(cluster, &["apply", "--server-side", "-f", &file.path().display().to_string()]).map(drop)
+    kubectl_with(cluster, &["apply", "--server-side", "-f", "-"], list.to_string().as_bytes()).map(drop)
 }
 
 /// Applies what a cluster without cert-manager takes.

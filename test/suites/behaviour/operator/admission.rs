@@ -13,7 +13,7 @@ use olm_api::names::{EXTENSIONS_PREFIX, IDENTITY_ANNOTATION};
 use olm_test::{images::bundle_files, prelude::*};
 use serde::de::DeserializeOwned;
 
-use crate::{small::remove, starts::reconciled};
+use crate::starts::reconciled;
 
 const PACKAGE: &str = "lighthouse-operator";
 const TENANT: &str = "tenant";
@@ -126,8 +126,7 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     let scenario = Scenario::new(&world, "guard").await?;
     let bundles = ["1.0.0", "1.1.0"].map(|version| (version, lighthouse(version)));
     scenario.prepare(PACKAGE, &bundles).await?;
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
     let tenant = tenant(&scenario).await?;
 
     refused_by_spec_and_annotation(&scenario, &tenant).await?;
@@ -150,11 +149,9 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     ensure!(objection::<ClusterObjectSet>(&tenant, &set).await?.is_none(), "and so for revisions");
 
     // The controller's own writes pass: a new revision, the older one archived, finalizers.
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     olm_test::wait::until("the older revision to be archived", DEADLINE, async || {
-        let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-        let state = sets.get(&format!("{}-1", scenario.name)).await?.spec.lifecycle_state;
+        let state = scenario.sets().get(&format!("{}-1", scenario.name)).await?.spec.lifecycle_state;
         ensure!(state == olm_api::v1::LifecycleState::Archived, "{state:?}");
         Ok(())
     })
@@ -328,7 +325,7 @@ async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Cl
         Ok(())
     })
     .await?;
-    remove(scenario, &second).await
+    scenario.remove_extension(&second).await
 }
 
 /// Sets the default account to one in the scenario's namespace.
@@ -351,9 +348,8 @@ async fn says(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted:
 
 /// The accounts that the extension's revisions name.
 async fn revisions_act_as(scenario: &Scenario<'_>, wanted: &str) -> Result<()> {
-    let revisions: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
-    let found = revisions.list(&mine).await?.items;
+    let found = scenario.sets().list(&mine).await?.items;
     let accounts: Vec<_> =
         found.iter().map(|set| set.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION)).collect();
     ensure!(accounts == [Some(&wanted.to_owned())], "{accounts:?}");
@@ -412,14 +408,12 @@ async fn another_default_account_moves_nothing(
         revisions_act_as(scenario, SUCCESSOR).await
     })
     .await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.remove(ACCOUNT).await?;
+    scenario.accounts().remove(ACCOUNT).await?;
     let cluster = &scenario.world.cluster;
     let mark = cluster.audit_mark()?;
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    maps.remove(SETTINGS).await?;
+    scenario.maps().remove(SETTINGS).await?;
     olm_test::wait::until("the object to be back", DEADLINE, async || {
-        maps.get(SETTINGS).await.map(drop).map_err(Into::into)
+        scenario.maps().get(SETTINGS).await.map(drop).map_err(Into::into)
     })
     .await?;
     let by = format!("system:serviceaccount:{}:{SUCCESSOR}", scenario.name);
@@ -431,6 +425,6 @@ async fn another_default_account_moves_nothing(
         Ok(())
     })
     .await?;
-    accounts.make(json!({"metadata": {"name": ACCOUNT}})).await?;
+    scenario.accounts().make(json!({"metadata": {"name": ACCOUNT}})).await?;
     Ok(())
 }

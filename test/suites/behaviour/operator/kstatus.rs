@@ -141,11 +141,9 @@ async fn until(step: &str, history: &History, generation: i64, end: Status) -> R
 
 #[tokio::test(flavor = "multi_thread")]
 async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "kstatus").await?;
+    let scenario = Scenario::shared("kstatus").await?;
     let bundles = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
-    let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
-    scenario.create_catalog(&reference, None).await?;
-    scenario.catalog_serves().await?;
+    scenario.publish(PACKAGE, &bundles).await?;
     let history = History::of::<ClusterExtension>(&scenario).await?;
 
     // Without its ServiceAccount, or without permissions, somebody has to act; it continues by itself then.
@@ -161,8 +159,7 @@ async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
     until("installation", &history, 1, Status::Current).await?;
 
     // The edit itself is a state: its conditions are still about the spec before.
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     let states = until("upgrade", &history, 2, Status::Current).await?;
     ensure!(verdicts(&states) == [Status::InProgress, Status::Current], "{:?}", verdicts(&states));
 
@@ -190,7 +187,7 @@ async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn catalogs_are_judged_rightly_at_every_state() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "kstatus-catalog").await?;
+    let scenario = Scenario::shared("kstatus-catalog").await?;
     let bundles = [("1.0.0", lighthouse("1.0.0"))];
     let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
     let history = History::of::<ClusterCatalog>(&scenario).await?;

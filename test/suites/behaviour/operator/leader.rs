@@ -3,8 +3,6 @@
 use k8s_openapi::api::coordination::v1::Lease;
 use olm_test::{prelude::*, supervisor::State};
 
-use crate::small::{annotate, catalogs, patch_catalog, prepare};
-
 const LEASES: [&str; 2] = ["9c4404e7.operatorframework.io", "catalogd-operator-lock"];
 
 async fn holders(leases: &Api<Lease>) -> Result<Vec<String>> {
@@ -102,7 +100,7 @@ async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs
     let world = World::start_with(&["--leader-elect", "--leader-elect-retry-period=1s"]).await?;
     let scenario = Scenario::new(&world, "beside").await?;
     let bundles = [small("lamp", "1.0.0"), small("lamp", "1.1.0").replaces("1.0.0")];
-    prepare(&scenario, &bundles, &[]).await?;
+    scenario.offer(&bundles).await?;
     let leases: Api<Lease> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     held(&leases).await?;
     world.operator.process().terminate(Duration::from_secs(20)).await?;
@@ -110,24 +108,21 @@ async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs
     world.operator.process().restart()?;
     world.operator.ready().await?;
 
-    let catalogs = catalogs(&scenario);
+    let catalogs = scenario.catalogs();
     let before = catalogs.get(&scenario.name).await?.resource_version();
-    scenario.create_extension("lamp", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    scenario.install("lamp", json!({"version": "1.0.0"}), "1.0.0").await?;
+    scenario.upgrade("1.1.0").await?;
     let of_extension = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
-    let map = maps.list(&of_extension).await?.items.pop().context("no ConfigMap")?;
-    maps.remove(&map.name_any()).await?;
+    let map = scenario.maps().list(&of_extension).await?.items.pop().context("no ConfigMap")?;
+    scenario.maps().remove(&map.name_any()).await?;
     wait::until("the repair", DEADLINE, async || {
-        let found = maps.get_opt(&map.name_any()).await?;
+        let found = scenario.maps().get_opt(&map.name_any()).await?;
         wait::check(found.is_some_and(|found| found.uid() != map.uid()), || "it is not there".to_owned())
     })
     .await?;
     // The catalogs are somebody else's.
-    patch_catalog(&scenario, &scenario.name, json!({"spec": {"priority": 7}})).await?;
-    annotate(&scenario, "paused", json!("true")).await?;
+    scenario.patch_catalog(&scenario.name, json!({"spec": {"priority": 7}})).await?;
+    scenario.annotate("paused", json!("true")).await?;
     scenario.shows(Ready, "True/Succeeded/Revision 1.1.0 has rolled out.\nPaused").await?;
     let after = catalogs.get(&scenario.name).await?;
     ensure!(

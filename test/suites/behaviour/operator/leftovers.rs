@@ -8,8 +8,6 @@ use k8s_openapi::api::{
 };
 use olm_test::{catalogd::Settings, operator::install, prelude::*};
 
-use crate::small::prepare;
-
 const CATALOGS_LEASE: &str = "catalogd-operator-lock";
 /// Upstream's name for it, and ours.
 const CATALOGD: &str = "catalogd-controller-manager";
@@ -102,9 +100,8 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
     logged(&world.operator, &[LEFT_BEHIND, CATALOGD, "apply config/install.yaml", remedy]).await?;
     // Its catalogs are theirs, and extensions are worked on here.
     let scenario = Scenario::new(&world, "separate").await?;
-    prepare(&scenario, &[small("lamp", "1.0.0")], &[]).await?;
-    scenario.create_extension("lamp", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&[small("lamp", "1.0.0")]).await?;
+    scenario.install("lamp", json!({}), "1.0.0").await?;
     ensure!(holder(&leases).await? == theirs, "the lease was taken from a process that runs");
     other.process().check_running()?;
 
@@ -117,5 +114,5 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
         wait::check(!holder.is_empty() && holder != theirs, || holder)
     })
     .await?;
-    crate::small::remove(&scenario, &scenario.name).await
+    scenario.remove_extension(&scenario.name).await
 }

@@ -7,8 +7,6 @@ use olm_api::names::{
 };
 use olm_test::prelude::*;
 
-use crate::small::{prepare, revisions};
-
 const MARKED: &str = "marked";
 
 /// A ConfigMap that claims to be kept, of a high revision, of somebody else's and held.
@@ -31,10 +29,6 @@ fn marked(uid: &str) -> Value {
     })
 }
 
-fn maps(scenario: &Scenario<'_>) -> Api<ConfigMap> {
-    Api::namespaced(scenario.client.clone(), &scenario.name)
-}
-
 /// The object is the revision's, whatever the bundle says.
 fn is_ours(map: &ConfigMap, scenario: &Scenario<'_>, set_uid: Option<&str>) -> Result<()> {
     let label = |name: &str| map.labels().get(name).map(String::as_str);
@@ -50,10 +44,10 @@ fn is_ours(map: &ConfigMap, scenario: &Scenario<'_>, set_uid: Option<&str>) -> R
 
 #[tokio::test(flavor = "multi_thread")]
 async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "marks").await?;
+    let scenario = Scenario::shared("marks").await?;
     let package = format!("{}-op", scenario.name);
     let uid = "11111111-2222-3333-4444-555555555555";
-    prepare(&scenario, &[small(&package, "1.0.0").ships(marked(uid))], &[]).await?;
+    scenario.offer(&[small(&package, "1.0.0").ships(marked(uid))]).await?;
     let binding: ClusterRoleBinding = serde_json::from_value(json!({
         "metadata": {"name": format!("{}-everything", scenario.name)},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
@@ -61,19 +55,18 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
     }))?;
     let bindings: Api<ClusterRoleBinding> = Api::all(scenario.client.clone());
     bindings.make(&binding).await?;
-    scenario.create_extension(&package, json!({})).await?;
-    scenario.installed("1.0.0").await?;
-    let set = revisions(&scenario).await?.pop().context("no revision")?;
-    is_ours(&maps(&scenario).get(MARKED).await?, &scenario, set.uid().as_deref())?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
+    let set = scenario.revisions().await?.pop().context("no revision")?;
+    is_ours(&scenario.maps().get(MARKED).await?, &scenario, set.uid().as_deref())?;
 
     // Changed by hand, they are put right once, and that is all.
     let by_hand = json!({"metadata": {
         "annotations": {OWNER_UID_ANNOTATION: "another", REVISION_ANNOTATION: "5"},
         "labels": {OWNER_NAME_LABEL: "victim", MANAGED_BY_LABEL: null},
     }});
-    maps(&scenario).merge(MARKED, &by_hand).await?;
+    scenario.maps().merge(MARKED, &by_hand).await?;
     let right = wait::until("the marks to be put right", DEADLINE, async || {
-        let map = maps(&scenario).get(MARKED).await?;
+        let map = scenario.maps().get(MARKED).await?;
         is_ours(&map, &scenario, set.uid().as_deref())?;
         Ok(map)
     })
@@ -81,18 +74,18 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
     for _ in 0..3 {
         // That another object is back shows that the revision was looked at again.
         let other = format!("{package}-data");
-        maps(&scenario).remove(&other).await?;
+        scenario.maps().remove(&other).await?;
         wait::until("the other object to be back", DEADLINE, async || {
-            maps(&scenario).get(&other).await.map(drop).map_err(Into::into)
+            scenario.maps().get(&other).await.map(drop).map_err(Into::into)
         })
         .await?;
     }
-    let after = maps(&scenario).get(MARKED).await?;
+    let after = scenario.maps().get(MARKED).await?;
     ensure!(after.resource_version() == right.resource_version(), "written again and again: {after:?}");
 
     // It goes with its extension, and nothing keeps it.
     scenario.delete_extension().await?;
-    maps(&scenario).gone(MARKED).await?;
+    scenario.maps().gone(MARKED).await?;
     scenario.nothing_left().await?;
     bindings.remove(&binding.name_any()).await?;
     Ok(())
@@ -100,7 +93,7 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bundle_that_binds_cluster_admin_is_refused_before_anything_is_written() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "binds").await?;
+    let scenario = Scenario::shared("binds").await?;
     let package = format!("{}-op", scenario.name);
     let name = format!("{}-loot", scenario.name);
     let shipped = json!({
@@ -108,7 +101,7 @@ async fn a_bundle_that_binds_cluster_admin_is_refused_before_anything_is_written
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
     });
-    prepare(&scenario, &[small(&package, "1.0.0").ships(shipped)], &[]).await?;
+    scenario.offer(&[small(&package, "1.0.0").ships(shipped)]).await?;
     // It may write bindings, but not give what it does not have.
     let mut rules = olm_test::rights::rules_for(&[], &scenario.name)?;
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];

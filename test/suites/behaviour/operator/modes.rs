@@ -18,7 +18,7 @@ fn bundle(name: &str, modes: &[&str]) -> Bundle {
 
 /// A catalog with a bundle of these modes, and an account that may do everything.
 async fn scenario(base: &str, modes: &[&str]) -> Result<Scenario<'static>> {
-    let scenario = Scenario::new(World::shared().await?, base).await?;
+    let scenario = Scenario::shared(base).await?;
     let folder = tempfile::tempdir()?;
     bundle(&scenario.name, modes).write(folder.path())?;
     let reference = scenario.push(&scenario.name, &[("1.0.0", folder.path().to_owned())], "latest").await?;

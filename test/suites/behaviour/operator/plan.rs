@@ -3,11 +3,7 @@
 mod bundle;
 mod webhook;
 
-use k8s_openapi::api::{
-    core::v1::{Namespace, ResourceQuota},
-    events::v1::Event,
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
-};
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 use kube::api::GroupVersionKind;
 use olm_api::names::{IDENTITY_ANNOTATION, PLAN_DIGEST_ANNOTATION};
 use olm_test::{cluster::AuditEvent, prelude::*};
@@ -100,8 +96,7 @@ async fn prepared_in<'w>(
 async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Result<()> {
     let (scenario, folder) = prepared("plan", &[Version::FIRST, Version::SECOND]).await?;
     let name = scenario.name.clone();
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
     let nothing = diff(&scenario).await?;
     nothing.ensure(
         0,
@@ -130,8 +125,7 @@ async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Res
 
     scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
     scenario.installed("1.1.0").await?;
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    let made = sets.get(&format!("{name}-2")).await?;
+    let made = scenario.sets().get(&format!("{name}-2")).await?;
     let recorded = made.metadata.annotations.unwrap_or_default().remove(PLAN_DIGEST_ANNOTATION);
     ensure!(recorded.as_deref() == Some(digest), "recorded is {recorded:?}, shown was {digest}");
     rights_increase_is_told(&scenario).await?;
@@ -190,18 +184,9 @@ async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
 /// Somebody who may read everything and make no tokens: the same plan, with sections that say what is not known.
 async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &str) -> Result<()> {
     let name = &scenario.name;
-    let role: ClusterRole = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}],
-    }))?;
-    Api::all(scenario.client.clone()).create(&PostParams::default(), &role).await?;
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
-    }))?;
-    Api::all(scenario.client.clone()).create(&PostParams::default(), &binding).await?;
-    let reader = scenario.world.cluster.kubeconfig_for(name, &[])?;
+    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]);
+    let (user, _) = scenario.user("reader", rules).await?;
+    let reader = scenario.world.cluster.kubeconfig_for(&user, &[])?;
     let unknown = "not known: this needs a token of service account \"installer\"";
     let answer = wait::until("the reader to be known as one", DEADLINE, async || {
         let answer = olm_as(scenario, reader.clone(), &["diff", name]).await?;
@@ -221,21 +206,16 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
 }
 
 async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {
-    let events: Api<Event> = Api::all(scenario.client.clone());
-    wait::until("the increase of permissions to be an Event", DEADLINE, async || {
-        let of_extension = events.all().await?.into_iter().filter(|event| {
-            let about = event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
-            about == Some(&scenario.name) && event.reason.as_deref() == Some("RightsIncreased")
-        });
-        let notes: Vec<String> = of_extension.filter_map(|event| event.note).collect();
-        let wanted = format!(
-            "Bundle plans.v1.1.0 gives service account {}/plans more permissions than plans.v1.0.0 did (1 more); it may read Secrets of every namespace",
-            scenario.name
-        );
-        ensure!(notes == [wanted.clone()], "{notes:?} is not {wanted:?}");
-        Ok(())
-    })
-    .await
+    let name = &scenario.name;
+    let wanted = format!(
+        "Bundle plans.v1.1.0 gives service account {name}/plans more permissions than plans.v1.0.0 did (1 more); it may read Secrets of every namespace"
+    );
+    let increases = async || {
+        let events = scenario.events("ClusterExtension", name).await?;
+        Ok(events.into_iter().filter(|(reason, _)| reason == "RightsIncreased").collect::<Vec<_>>())
+    };
+    let is_wanted = |found: &Vec<(String, String)>| matches!(&found[..], [(_, note)] if *note == wanted);
+    eventually("the increase of permissions to be an Event", increases, is_wanted).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,8 +244,7 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
     )?;
     let plan = diff_as_json(&scenario).await?;
     ensure!(plan["dryRun"]["known"]["refused"].as_array().is_some_and(|all| all.len() == 2), "{plan:#}");
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    ensure!(sets.get_opt(&format!("{name}-1")).await?.is_none(), "a refused plan was carried out");
+    ensure!(scenario.sets().get_opt(&format!("{name}-1")).await?.is_none(), "a refused plan was carried out");
     scenario.delete_extension().await
 }
 
@@ -275,8 +254,7 @@ async fn a_refused_crd_change_names_the_objects_it_would_hurt() -> Result<()> {
     let (scenario, folder) = prepared("plancrd", &[Version::FIRST, narrower]).await?;
     let (name, group) = (scenario.name.clone(), scenario.group());
     scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
     let kind = GroupVersionKind::gvk(&group, "v1", "Widget");
     let widgets: Api<DynamicObject> =
         Api::namespaced_with(scenario.client.clone(), &name, &ApiResource::from_gvk(&kind));
@@ -318,14 +296,12 @@ async fn a_plan_asks_once_for_each_object_and_reads_only_what_is_there() -> Resu
     let (scenario, folder) = prepared_in(&world, "planrequests", &[Version::FIRST, Version::SECOND]).await?;
     scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
     let mark = world.cluster.audit_mark()?;
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
     let first = Asked::until_revision(&scenario, mark, 1)?;
     // A binding whose role is not there yet: the dry-run says nothing about it.
     ensure!((first.dry_runs, first.reads.len()) == (OBJECTS, 1), "{first:?}");
     let mark = world.cluster.audit_mark()?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     let second = Asked::until_revision(&scenario, mark, 2)?;
     // Account, Secret, CRD and Deployment are there already; the roles have other names, and there is the binding.
     ensure!((second.dry_runs, second.reads.len()) == (OBJECTS, 5), "{second:?}");
@@ -361,10 +337,8 @@ impl Asked {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> Result<()> {
     let (scenario, _folder) = prepared("planagain", &[Version::FIRST]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.remove(ACCOUNT).await?;
+    scenario.install(PACKAGE, json!({}), "1.0.0").await?;
+    scenario.accounts().remove(ACCOUNT).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.shows(Progressing, "False/Blocked/").await?;
     let again = "was deleted and created again since this extension first used it";
@@ -377,7 +351,7 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     let place = format!("{}-place", scenario.name);
     scenario.world.cluster.create_namespace(&place).await?;
     create_account(&scenario.client, &place, ACCOUNT).await?;
-    let mut waiting = crate::small::extension(&scenario, PACKAGE);
+    let mut waiting = scenario.extension_object(PACKAGE);
     waiting["metadata"]["name"] = place.as_str().into();
     waiting["spec"]["namespace"] = place.as_str().into();
     scenario.extensions().make(waiting).await?;
@@ -397,13 +371,13 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     create_account(&scenario.client, &place, ACCOUNT).await?;
     let answer = olm(&scenario, &["diff", &place]).await?;
     answer.ensure(2, &["Blocked\n", &format!("the namespace of spec.namespace {again}")])?;
-    crate::small::remove(&scenario, &place).await?;
+    scenario.remove_extension(&place).await?;
     scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_that_cannot_be_answered_are_errors() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "planerrors").await?;
+    let scenario = Scenario::shared("planerrors").await?;
     for (args, wanted) in [
         (&["diff", "no-such-extension"][..], "reading ClusterExtension \"no-such-extension\": "),
         (&["status", "no-such-extension"], "there is no ClusterExtension \"no-such-extension\""),
@@ -433,8 +407,7 @@ async fn an_object_whose_webhook_refuses_dry_runs_is_checked_when_its_turn_comes
 
     let before = webhook.refused();
     scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     ensure!(webhook.refused() > before, "the second version was not asked about");
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &name);
     ensure!(maps.get_opt("plans-new").await?.is_some());

@@ -92,8 +92,7 @@ async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -
     };
     let asked = || (0..HANGING).filter(|n| !hostile.seen(&format!("hanging-{n}")).is_empty()).count();
     eventually("the registry to be asked", async || Ok(asked() >= 2), |holds| *holds).await?;
-    honest.create_extension(LIGHTHOUSE, json!({})).await?;
-    honest.installed("1.0.0").await?;
+    honest.install(LIGHTHOUSE, json!({}), "1.0.0").await?;
     for name in &hanging {
         // None of them has come to an end meanwhile.
         wait::until(&format!("{name} to be pulled"), DEADLINE, async || pulling(name).await).await?;
@@ -131,7 +130,6 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
     traps.create_catalog(&reference, None).await?;
     create_account(&traps.client, &traps.name, ACCOUNT).await?;
     traps.catalog_serves().await?;
-    let catalogs: Api<ClusterCatalog> = Api::all(traps.client.clone());
     let mut hanging = Vec::new();
     for (number, registry) in hostile.iter().enumerate() {
         hanging.push(create_hanging(&traps, number).await?);
@@ -141,7 +139,7 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
     // The first attempt of each, which no other one follows.
     let waits = async |number: usize| -> Result<()> {
         let name = format!("drip-{number}");
-        let conditions = catalogs.get(&name).await?.status.unwrap_or_default().conditions;
+        let conditions = traps.catalogs().get(&name).await?.status.unwrap_or_default().conditions;
         let catalog = conditions.find(Ready).map(|ready| ready.message.clone()).unwrap_or_default();
         ensure!(catalog.starts_with("Pulling "), "{name} is {catalog:?}");
         let bundle = ready(&traps, &hanging[number]).await?;
@@ -160,8 +158,7 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
         start.elapsed()
     );
     let start = Instant::now();
-    honest.create_extension(LIGHTHOUSE, json!({})).await?;
-    honest.installed("1.0.0").await?;
+    honest.install(LIGHTHOUSE, json!({}), "1.0.0").await?;
     println!("its extension is installed in {:.1?}", start.elapsed());
     for (number, registry) in hostile.iter().enumerate() {
         // Each has what it asked for, and none has come to an end meanwhile.

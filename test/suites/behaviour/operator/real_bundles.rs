@@ -57,8 +57,7 @@ async fn life(world: &World, folder: &Path, operator: Operator) -> Result<()> {
     scenario.prepare(package, &bundles).await?;
     let mark = world.cluster.audit_mark()?;
 
-    scenario.create_extension(package, json!({"version": first})).await?;
-    scenario.installed(first).await?;
+    scenario.install(package, json!({"version": first}), first).await?;
 
     scenario.set_version(next).await?;
     if let Some(crd) = unsafe_crd {
@@ -70,26 +69,10 @@ async fn life(world: &World, folder: &Path, operator: Operator) -> Result<()> {
     }
     scenario.installed(next).await?;
 
-    deployment_comes_back(&scenario, next).await?;
+    scenario.repairs(next).await?;
     written_by_the_account(&world.cluster, &scenario, mark)?;
 
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
-}
-
-/// Deletes a Deployment of the version; one of the version before may still be on its way out.
-async fn deployment_comes_back(scenario: &Scenario<'_>, version: &str) -> Result<()> {
-    let api: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let listed = api.all().await?;
-    let current = |d: &&Deployment| d.annotations().get(BUNDLE_VERSION).map(String::as_str) == Some(version);
-    let deployment = listed.iter().find(current).context("no deployment")?;
-    let (name, uid) = (deployment.name_any(), deployment.uid());
-    api.remove(&name).await?;
-    wait::until("the deployment to be back", DEADLINE, || async {
-        let found = api.get_opt(&name).await?;
-        wait::check(found.is_some_and(|d| d.uid() != uid), || "it is not there".into())
-    })
-    .await
+    scenario.uninstall().await
 }
 
 /// The audit log: every create, and every patch by our field manager, came from the ServiceAccount; the

@@ -3,8 +3,6 @@
 use olm_api::names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
 use olm_test::prelude::*;
 
-use crate::small::{self, annotate};
-
 const PACKAGE: &str = "lighthouse-operator";
 const KILLS: u64 = 10;
 
@@ -31,7 +29,7 @@ async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> R
     let bundles = [("1.0.0", lighthouse("1.0.0"))];
     let [suspect, innocent] = &scenarios;
     suspect.prepare(PACKAGE, &bundles).await?;
-    small::prepare(innocent, &[small("innocent", "1.0.0")], &[]).await?;
+    innocent.offer(&[small("innocent", "1.0.0")]).await?;
     let image = format!("{}/{PACKAGE}:v1.0.0", suspect.name);
     let reference = world.images.push_bundle(&suspect.own(&bundles[0].1)?, &image).await?;
     let (_, digest) = reference.rsplit_once('@').context("no digest")?;
@@ -64,9 +62,8 @@ async fn one_life(world: &World, random: &mut fastrand::Rng) -> Result<()> {
     world.operator.ready().await?;
     scenario.installed("1.0.0").await?;
 
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let label = format!("olm.operatorframework.io/owner-name={}", scenario.name);
-    let listed = sets.list(&ListParams::default().labels(&label)).await?;
+    let listed = scenario.sets().list(&ListParams::default().labels(&label)).await?;
     let active: Vec<_> = listed
         .items
         .iter()
@@ -76,17 +73,15 @@ async fn one_life(world: &World, random: &mut fastrand::Rng) -> Result<()> {
     ensure!(active.len() == 1, "active revisions: {active:?}");
     let secrets: Vec<_> = scenario.owned().await?.into_iter().filter(|o| o.starts_with("Secret ")).collect();
     ensure!(secrets.len() == 1, "stray Secrets: {secrets:?}");
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }
 
 /// Content as a process leaves it that dies between its writes: of a revision that was made, and of one that was not.
 #[tokio::test(flavor = "multi_thread")]
 async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "strays").await?;
+    let scenario = Scenario::shared("strays").await?;
     scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({}), "1.0.0").await?;
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     let (name, other) = (&scenario.name, format!("{}-other", scenario.name));
     for (secret, type_, revision) in [
@@ -115,12 +110,10 @@ async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
 /// The Secret of a revision that was deleted is there for a while yet, under the name that the new one's is to have.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "anew").await?;
+    let scenario = Scenario::shared("anew").await?;
     scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({}), "1.0.0").await?;
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let revision = format!("{}-1", scenario.name);
     let of_revision = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={revision}"));
     let secret = secrets.list(&of_revision).await?.items.pop().context("no content")?.name_any();
@@ -128,15 +121,15 @@ async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
     secrets.patch(&secret, &PatchParams::default(), &held(json!(["example.com/slow"]))).await?;
 
     // While the old one is there, the new one gets another number.
-    annotate(&scenario, "paused", json!("true")).await?;
+    scenario.annotate("paused", json!("true")).await?;
     wait::until("the pause", COLLECTED, || async {
         let told = scenario.shown().await?.condition(Ready);
         wait::check(told.contains("Paused by the annotation"), || told)
     })
     .await?;
-    sets.delete(&revision, &DeleteParams::background()).await?;
-    sets.gone(&revision).await?;
-    annotate(&scenario, "paused", json!(null)).await?;
+    scenario.sets().delete(&revision, &DeleteParams::background()).await?;
+    scenario.sets().gone(&revision).await?;
+    scenario.annotate("paused", json!(null)).await?;
     wait::until("the new revision to wait", COLLECTED, || async {
         let told = scenario.shown().await?.condition(Progressing);
         let waits = format!("creating ref Secret {secret:?}: it belongs to a deleted revision");
@@ -145,9 +138,8 @@ async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
     .await?;
     secrets.patch(&secret, &PatchParams::default(), &held(json!(null))).await?;
     scenario.installed("1.0.0").await?;
-    let (set, found) = (sets.get(&revision).await?, secrets.get(&secret).await?);
+    let (set, found) = (scenario.sets().get(&revision).await?, secrets.get(&secret).await?);
     let owners: Vec<_> = found.owner_references().iter().map(|owner| Some(owner.uid.clone())).collect();
     ensure!(owners == [set.uid()] && found.metadata.deletion_timestamp.is_none(), "{owners:?}");
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }

@@ -11,10 +11,7 @@ use olm_test::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::{
-    platform::{PROPERTIES, cluster_version},
-    small::prepare,
-};
+use crate::platform::{PROPERTIES, cluster_version};
 
 const FLAGS: [&str; 4] = [
     "--leader-elect",
@@ -102,7 +99,7 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
     let proxy = world.proxy();
     let scenario = Scenario::new(&world, "starts").await?;
     let bundle = small("limited", "1.0.0").annotation("olm.properties", PROPERTIES);
-    prepare(&scenario, &[bundle], &[]).await?;
+    scenario.offer(&[bundle]).await?;
     cluster_version(&scenario, "4.17.3").await?;
     // The extension names no account.
     let settings: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);

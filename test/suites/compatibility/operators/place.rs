@@ -1,11 +1,9 @@
 //! The control plane, the registry with every bundle, one catalog of all of them, and the program.
 
-use std::{io::Write, process::Stdio};
-
 use futures::{StreamExt, TryStreamExt, stream};
 use olm_test::{
     catalog::{self, Entry},
-    operator::USER,
+    operator::{USER, kubectl_with},
     prelude::*,
 };
 use tokio_util::sync::CancellationToken;
@@ -129,23 +127,7 @@ impl Place {
         }
         let printed = olm.output().context("running olm")?;
         ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
-        self.apply(&printed.stdout)
-    }
-
-    /// Applies manifests with kubectl, as an administrator does.
-    fn apply(&self, manifests: &[u8]) -> Result<()> {
-        let mut kubectl = Command::new(self.cluster.kubectl())
-            .arg(format!("--kubeconfig={}", self.cluster.kubeconfig_admin().display()))
-            .args(["apply", "--server-side", "-f", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("running kubectl")?;
-        kubectl.stdin.take().context("no standard input")?.write_all(manifests)?;
-        let output = kubectl.wait_with_output()?;
-        ensure!(output.status.success(), "kubectl apply: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(())
+        kubectl_with(&self.cluster, &["apply", "--server-side", "-f", "-"], &printed.stdout).map(drop)
     }
 
     /// The audit log: bundle content was written by the accounts alone, each in its own namespace or cluster-wide,

@@ -35,7 +35,7 @@ async fn revisions_go_on_under_their_numbers_and_leave() -> Result<()> {
     world.shows(&operator, "keda", "Installed", "True/Succeeded/").await?;
     world.shows(&operator, "flux", "Progressing", "True/RollingOut/Revision 2.3.0 is rolling out.").await?;
     world.shows(&operator, "ndmspc", "Progressing", "True/RollingOut/").await?;
-    // Without cert-manager the original could not; our certificates are a new revision.
+    // Without cert-manager upstream could not; our certificates are a new revision.
     world.shows(&operator, "argocd", "Progressing", "True/RollingOut/").await?;
     let revisions = world.revisions().await?;
     let new: Vec<_> = revisions.iter().filter(|r| !numbers.contains(r)).collect();

@@ -25,7 +25,7 @@ fn release<'a>(dump: &'a mut Dump, name: &str) -> Result<&'a mut Value> {
     found.map(|one| &mut one.object).with_context(|| format!("no {name}"))
 }
 
-/// Splits a release over two Secrets, as the original does with large ones.
+/// Splits a release over two Secrets, as upstream does with large ones.
 fn split(dump: &mut Dump, name: &str) -> Result<()> {
     let index = release(dump, name)?;
     let bytes = STANDARD.decode(index["data"]["chunk"].as_str().context("no chunk")?)?;
@@ -101,7 +101,7 @@ async fn what_helm_installed_goes_on_is_upgraded_and_leaves() -> Result<()> {
     nothing_left(&world.client, &EXTENSIONS).await
 }
 
-/// The log and Events name what the original left behind.
+/// The log and Events name what upstream left behind.
 async fn leftovers_are_named(world: &World, operator: &olm_test::operator::Operator) -> Result<()> {
     let names = [
         "catalogd-mutating-webhook-configuration",

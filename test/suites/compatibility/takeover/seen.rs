@@ -11,14 +11,14 @@ use tokio::task::JoinHandle;
 
 use crate::world::COLLECTED;
 
-/// Managers of the original's Helm runtime.
+/// Managers of upstream's Helm runtime.
 const MANAGERS_OF_HELM: [&str; 2] = ["operator-controller", "Go-http-client"];
 const OURS: &str = "olm.operatorframework.io";
 /// Who may have written an extension, and why.
 const WRITERS: [(&str, &str); 5] = [
     ("kubectl-client-side-apply", "whoever made it, before the dump"),
     ("kubectl-patch", "whoever changed it, before the dump"),
-    ("operator-controller", "the original, and we: finalizers and status"),
+    ("operator-controller", "upstream, and we: finalizers and status"),
     ("olm.operatorframework.io/clusterextension-controller", "we: what the extension uses"),
     ("unknown", "this test, which changes it as a user does"),
 ];

@@ -31,7 +31,7 @@ const LEFT_OUT: [&str; 1] = ["Lease"];
 /// Programs that act on objects; they are stopped while a dump is loaded.
 const ACTING: [&str; 3] = ["kwok", "kube-scheduler", "kube-controller-manager"];
 
-/// A cluster that the original has worked on.
+/// A cluster that upstream has worked on.
 pub(crate) struct World {
     pub(crate) images: Images,
     pub(crate) client: Client,
@@ -81,7 +81,7 @@ impl World {
         Operator::start(&self.cluster, &self.images, &[]).await
     }
 
-    /// What our manifests do with the names that the original leaves behind.
+    /// What our manifests do with the names that upstream leaves behind.
     pub(crate) fn empty_leftovers(&self) -> Result<()> {
         let merge = |kind: &str, name: &str, patch: &str| {
             let args = ["patch", kind, name, "--type=merge", "-p", patch, "-n", "olmv1-system"];

@@ -1,6 +1,5 @@
 //! Any objects: applied, changed, removed, looked at.
 
-use anyhow::ensure;
 use cucumber::{gherkin::Step, given, then, when};
 use k8s_openapi::api::core::v1::Pod;
 use olm_test::prelude::*;
@@ -46,7 +45,7 @@ async fn exists(w: &mut World, kind: String, name: String) -> Outcome {
 #[then(expr = "there is no {word} {string}")]
 async fn absent(w: &mut World, kind: String, name: String) -> Outcome {
     let found = w.get(&kind, &name).await?;
-    ensure!(found.is_none(), "there is: {}", found.unwrap_or_default()["metadata"]);
+    must!(found.is_none(), "there is: {}", found.unwrap_or_default()["metadata"]);
     Ok(())
 }
 
@@ -91,7 +90,7 @@ async fn another(w: &mut World, kind: String, name: String) -> Outcome {
     let before = w.kept.get(&format!("{kind} {name}")).context("nothing is remembered")?;
     let before = before["metadata"]["uid"].clone();
     Ok(w.until("to be made anew", &kind, &name, |object| {
-        ensure!(object["metadata"]["uid"] != before, "it is the one before");
+        must!(object["metadata"]["uid"] != before, "it is the one before");
         Ok(())
     })
     .await?)
@@ -101,8 +100,8 @@ async fn another(w: &mut World, kind: String, name: String) -> Outcome {
 async fn same(w: &mut World, kind: String, name: String) -> Outcome {
     let before = w.kept.get(&format!("{kind} {name}")).context("nothing is remembered")?;
     let now = w.get_there(&kind, &name).await?;
-    ensure!(before["metadata"]["uid"] == now["metadata"]["uid"], "it is another one");
-    ensure!(before["spec"] == now["spec"] && before["data"] == now["data"], "it has changed: {now}");
+    must!(before["metadata"]["uid"] == now["metadata"]["uid"], "it is another one");
+    must!(before["spec"] == now["spec"] && before["data"] == now["data"], "it has changed: {now}");
     Ok(())
 }
 

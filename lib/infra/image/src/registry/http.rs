@@ -55,19 +55,16 @@ pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> Reg
 }
 
 /// Whether a server answered the beginning of TLS with something else, as servers of plain HTTP do.
-fn is_answered_without_tls(error: &reqwest::Error) -> bool {
+fn is_answered_without_tls(error: &(dyn Error + 'static)) -> bool {
     use rustls::{Error::InvalidMessage, InvalidMessage::InvalidContentType};
 
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let cause_of_tls = wrapped.and_then(|wrapped| wrapped.downcast_ref());
-        if matches!(cause_of_tls, Some(InvalidMessage(InvalidContentType))) {
-            return true;
-        }
-        source = cause.source();
+    if matches!(error.downcast_ref(), Some(InvalidMessage(InvalidContentType))) {
+        return true;
     }
-    false
+    // The source of an I/O error is that of the error it wraps, which is left out.
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    wrapped.is_some_and(|wrapped| is_answered_without_tls(wrapped))
+        || error.source().is_some_and(is_answered_without_tls)
 }
 
 /// Whether a URL leads to this host, whose port may be left out.

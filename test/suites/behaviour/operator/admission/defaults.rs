@@ -5,7 +5,6 @@ use olm_api::names::REVISION_OF_ANNOTATION;
 use olm_test::{prelude::*, rights};
 
 use super::{SUCCESSOR, TENANT, not_the_default, object_set, objection, set_default, wants};
-use crate::small::prepare;
 
 fn sets(client: &Client) -> Api<ClusterObjectSet> {
     Api::all(client.clone())
@@ -152,9 +151,8 @@ async fn a_default_account_that_was_set_later_is_not_used() -> Result<()> {
     settings.make(again).await?;
     lacks_an_account(&scenario, &unchecked, &later(&scenario, SUCCESSOR)).await?;
 
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     for name in ["before", "unchecked"] {
-        ensure!(maps.get_opt(name).await?.is_none(), "{name} was carried out");
+        ensure!(scenario.maps().get_opt(name).await?.is_none(), "{name} was carried out");
     }
     // The remedy, for whoever may use an account.
     let patch = json!({"metadata": {"annotations": {
@@ -165,11 +163,7 @@ async fn a_default_account_that_was_set_later_is_not_used() -> Result<()> {
 }
 
 async fn is_carried_out(scenario: &Scenario<'_>, set: &str, account: &str) -> Result<()> {
-    wait::until("the set to be carried out", DEADLINE, async || {
-        let status = sets(&scenario.client).get(set).await?.status.unwrap_or_default();
-        wait::check(status.conditions.is_true(Succeeded), || format!("{status:?}"))
-    })
-    .await?;
+    scenario.set_succeeds(set).await?;
     let wanted = [Some(scenario.name.clone()), Some(account.to_owned())];
     let found = accounts_of(scenario, set).await?;
     ensure!(found == wanted, "{found:?}");
@@ -182,9 +176,8 @@ async fn without_the_policies_no_revision_gets_another_account() -> Result<()> {
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "unguarded").await?;
     let bundle = small("unguarded", "1.0.0");
-    prepare(&scenario, std::slice::from_ref(&bundle), &[]).await?;
-    scenario.create_extension("unguarded", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(std::slice::from_ref(&bundle)).await?;
+    scenario.install("unguarded", json!({}), "1.0.0").await?;
     account(&scenario, SUCCESSOR).await?;
 
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(scenario.client.clone());

@@ -15,8 +15,6 @@ use olm_test::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::small::{annotate, prepare};
-
 const OPEN: &str = "everyone who may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
 const PASSED_OFF: &str =
     "everyone who may write ClusterObjectSets can pass them off as revisions of any ClusterExtension";
@@ -42,11 +40,10 @@ const POLICIES: [(&str, &str); 8] = [
 async fn each_policy_that_is_gone_or_changed_is_told_until_it_is_back() -> Result<()> {
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "gone").await?;
-    prepare(&scenario, &[small("lamp", "1.0.0")], &[]).await?;
-    scenario.create_extension("lamp", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&[small("lamp", "1.0.0")]).await?;
+    scenario.install("lamp", json!({}), "1.0.0").await?;
     // One of the policies matters only to those who have a deletion policy.
-    annotate(&scenario, "deletion-policy", "RetainCRDs".into()).await?;
+    scenario.annotate("deletion-policy", "RetainCRDs".into()).await?;
     scenario.shows(DeletionPolicy, "True/RetainCRDs/").await?;
     scenario.shows(Ready, "True/Succeeded/").await?;
 

@@ -49,8 +49,7 @@ impl NoDryRuns {
         }))?;
         Api::all(scenario.client.clone()).create(&PostParams::default(), &webhook).await?;
         let this = Self { refused, _stop: stop.drop_guard() };
-        let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
-            Api::namespaced(scenario.client.clone(), &scenario.name);
+        let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
         wait::until("the webhook to be asked", DEADLINE, async || {
             let probe = serde_json::from_value(json!({"metadata": {"generateName": "probe-"}}))?;
             let params = PostParams { dry_run: true, ..PostParams::default() };

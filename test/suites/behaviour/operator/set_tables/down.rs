@@ -4,7 +4,6 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use olm_test::prelude::*;
 
 use super::{begins, create, inline, map, rolled_out, scenario, shows, spec};
-use crate::small::prepare;
 
 const GROUP: &str = "absent.example.com";
 
@@ -43,9 +42,8 @@ async fn a_broken_api_hurts_only_who_needs_it() -> Result<()> {
     // A whole extension: discovery, preflight, dry-run, watches.
     let extension = Scenario::new(&world, "fine").await?;
     let bundle = small("lamp", "1.0.0").brings(&extension.group(), "Lamp");
-    prepare(&extension, &[bundle], &[]).await?;
-    extension.create_extension("lamp", json!({})).await?;
-    extension.installed("1.0.0").await?;
+    extension.offer(&[bundle]).await?;
+    extension.install("lamp", json!({}), "1.0.0").await?;
 
     // Without the broken API the kind is simply not known, and who needs it hears so.
     services.remove(&name).await?;

@@ -14,10 +14,9 @@ async fn a_status_of_an_older_generation_does_not_count() -> Result<()> {
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
     rules.allow_in_namespace(&[&group], &["beacons"], &verbs);
     grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
-    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
     let mut kind = serde_json::to_value(crd(&group, "Beacon")?)?;
     kind["spec"]["versions"][0]["subresources"] = json!({"status": {}});
-    crds.make(kind).await?;
+    scenario.crds().make(kind).await?;
 
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Beacon"));
     let beacons: Api<DynamicObject> =
@@ -70,6 +69,6 @@ async fn a_status_of_an_older_generation_does_not_count() -> Result<()> {
     rolled_out(&scenario, &set).await?;
     patch(&scenario, &set, json!({"spec": {"lifecycleState": "Archived"}})).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
-    crds.remove(&format!("beacons.{group}")).await?;
+    scenario.crds().remove(&format!("beacons.{group}")).await?;
     Ok(())
 }

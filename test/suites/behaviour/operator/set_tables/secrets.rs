@@ -56,12 +56,11 @@ async fn allowed(scenario: &Scenario<'_>, verb: &str, namespace: &str) -> Result
 
 /// Changes the Secret as somebody else would, and waits until it is as the revision says.
 async fn is_repaired(scenario: &Scenario<'_>, name: &str) -> Result<()> {
-    let api: Api<Secret> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let wrong = Patch::Merge(json!({"stringData": {"password": "wrong"}}));
-    api.patch(name, &PatchParams::default(), &wrong).await?;
+    scenario.secrets().patch(name, &PatchParams::default(), &wrong).await?;
     let right = BTreeMap::from([("password".to_owned(), ByteString(b"right".to_vec()))]);
     wait::until(&format!("Secret {name} to be repaired"), DEADLINE, || async {
-        let found = api.get(name).await?.data;
+        let found = scenario.secrets().get(name).await?.data;
         wait::check(found.as_ref() == Some(&right), || "it is as somebody else left it".to_owned())
     })
     .await

@@ -4,8 +4,7 @@ use olm_api::names::REVISION_OF_ANNOTATION;
 use olm_test::prelude::*;
 
 use super::{
-    begins, controller, create_like, idle_extension, inline, map, maps, owned_by, rolled_out, scenario, sets,
-    shows, spec,
+    begins, controller, create_like, idle_extension, inline, map, owned_by, rolled_out, scenario, shows, spec,
 };
 
 const PROTECTIONS: [&str; 3] = ["Prevent", "IfNoController", "None"];
@@ -45,11 +44,11 @@ async fn member(
 
 /// Sees that all objects of this base are this revision's.
 async fn has(scenario: &Scenario<'_>, set: &str, base: &str, whose: &str) -> Result<()> {
-    let uid = sets(scenario).get(set).await?.uid();
+    let uid = scenario.sets().get(set).await?.uid();
     for protection in PROTECTIONS {
         let name = named(base, protection);
         ensure!(controller(scenario, &name).await? == uid, "{name} is not controlled by {set}");
-        let data = maps(scenario).get(&name).await?.data.unwrap_or_default();
+        let data = scenario.maps().get(&name).await?.data.unwrap_or_default();
         ensure!(data["a"] == whose, "{name} is {data:?}");
     }
     Ok(())
@@ -88,7 +87,7 @@ async fn older_ones_give_newer_ones_keep_and_equals_collide() -> Result<()> {
     let twin = member(&scenario, "twin", 2, &uid, spec(&[("one", each(&scenario, "own", "twin"))])).await?;
     let owner = json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet", "name": two,
-        "uid": sets(&scenario).get(&two).await?.uid(), "controller": true, "blockOwnerDeletion": true,
+        "uid": scenario.sets().get(&two).await?.uid(), "controller": true, "blockOwnerDeletion": true,
     });
     let report = |protection: &&str| {
         format!(
