@@ -13,17 +13,17 @@ demo: check-rust ## an operator installed and upgraded on a local control plane,
 	@$(TARGET)/debug/olm-demo-build
 	@OLM_TEST_BUILT=1 $(TARGET)/debug/olm-demo
 
-# What the program's account asked for in the suites, which is compared with its table of rights.
-RIGHTS_USED ?= $(CURDIR)/target/rights-used
+# The requests of the program's ServiceAccount in the suites, which are compared with its table of permissions.
+PERMISSIONS_USED ?= $(CURDIR)/target/permissions-used
 
 # How many cases the compatibility tests compared, and the tests that were skipped because data are absent.
 TEST_COUNTS ?= $(CURDIR)/target/test-counts
 
 test: check-tools ## everything
 	$(CARGO) build --locked --workspace --bins
-	@rm -rf $(RIGHTS_USED) $(TEST_COUNTS)
-	OLM_TEST_BUILT=1 OLM_TEST_RIGHTS=$(RIGHTS_USED) OLM_TEST_COUNTS=$(TEST_COUNTS) $(CARGO) test --locked --workspace
-	$(TARGET)/debug/olm-rights-used $(RIGHTS_USED)
+	@rm -rf $(PERMISSIONS_USED) $(TEST_COUNTS)
+	OLM_TEST_BUILT=1 OLM_TEST_PERMISSIONS=$(PERMISSIONS_USED) OLM_TEST_COUNTS=$(TEST_COUNTS) $(CARGO) test --locked --workspace
+	$(TARGET)/debug/olm-permissions-used $(PERMISSIONS_USED)
 	@sort $(TEST_COUNTS)
 
 test-otel: check-tools ## traces, which only builds with the feature otel have
@@ -47,9 +47,9 @@ test-takeover: check-tools ## clusters on which upstream installed operators, ta
 
 e2e: check-tools ## on a cluster with nodes: KUBECONFIG, else kind in docker or podman (OLM_E2E_NODE=own: without an engine, root on Debian)
 	@$(CARGO) build --quiet --locked --workspace --bins
-	@rm -rf $(RIGHTS_USED)-e2e
-	@OLM_TEST_RIGHTS=$(RIGHTS_USED)-e2e $(TARGET)/debug/olm-e2e
-	@$(TARGET)/debug/olm-rights-used --some $(RIGHTS_USED)-e2e
+	@rm -rf $(PERMISSIONS_USED)-e2e
+	@OLM_TEST_PERMISSIONS=$(PERMISSIONS_USED)-e2e $(TARGET)/debug/olm-e2e
+	@$(TARGET)/debug/olm-permissions-used --some $(PERMISSIONS_USED)-e2e
 
 PREVIOUS ?= HEAD~1
 PREVIOUS_FOLDER = $(CURDIR)/target/previous

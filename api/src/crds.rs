@@ -1,6 +1,6 @@
 //! The CustomResourceDefinitions, as they are applied to a cluster.
 //!
-//! The schema comes from the types. What the types cannot say is put right here: null is no value for any
+//! The schema comes from the types. What the types cannot express is corrected here: null is no value for any
 //! field (upstream's schema does not know it), descriptions are folded, and which fields an object must have at its root.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -14,8 +14,8 @@ use crate::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 pub fn all() -> Vec<CustomResourceDefinition> {
     vec![
         definition(ClusterCatalog::crd(), &["metadata", "spec"]),
-        // Upstream lets these two pass without a spec. The types cannot hold such an object: whoever lists
-        // them guards against objects that do not deserialize, as against any other.
+        // Upstream accepts these two without a spec. The types cannot hold such an object: code that lists
+        // them tolerates objects that do not deserialize, as any others.
         definition(ClusterExtension::crd(), &[]),
         definition(ClusterObjectSet::crd(), &[]),
     ]
@@ -27,7 +27,7 @@ fn definition(mut crd: CustomResourceDefinition, required: &[&str]) -> CustomRes
         let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
             continue;
         };
-        put_right(root);
+        correct(root);
         root.title = None;
         root.required =
             (!required.is_empty()).then(|| required.iter().map(|&field| field.to_owned()).collect());
@@ -36,7 +36,7 @@ fn definition(mut crd: CustomResourceDefinition, required: &[&str]) -> CustomRes
     crd
 }
 
-fn put_right(schema: &mut JSONSchemaProps) {
+fn correct(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     // Source lines are folded as in any documentation; a blank line stays a paragraph's end.
     schema.description = schema.description.as_deref().map(|text| {
@@ -47,13 +47,13 @@ fn put_right(schema: &mut JSONSchemaProps) {
             schema.enum_.take().map(|values| values.into_iter().filter(|value| !value.0.is_null()).collect());
     }
     for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
-        put_right(property);
+        correct(property);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
-        put_right(items);
+        correct(items);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
-        put_right(values);
+        correct(values);
     }
 }
 

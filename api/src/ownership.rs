@@ -1,4 +1,4 @@
-//! Which ClusterObjectSets are revisions of which ClusterExtension: one answer for everybody who asks.
+//! Which ClusterObjectSets are revisions of which ClusterExtension: one answer for all callers.
 //!
 //! A revision is controlled by its extension, by an owner reference with the group, kind, name and UID of the extension,
 //! and carries the mark that only the controller may write. Each of these alone proves nothing: everyone who may create

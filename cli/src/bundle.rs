@@ -17,6 +17,8 @@ use clap::{Args, Subcommand};
 use olm_bundle::ANNOTATIONS;
 use olm_image::{Compression, ImageBuilder, PackedImage, folders_layer};
 
+pub(crate) use validate::Examination;
+
 use crate::{pack::Destination, sources::read_limited};
 
 /// Folders of a bundle that go into its image, and whether it must have them; the others are not part of one.
@@ -31,8 +33,8 @@ pub(crate) enum Bundle {
     Pack(Box<Pack>),
     /// Shows what an upgrade from one bundle to another changes: CRDs, objects, images, permissions, install modes.
     ///
-    /// Exit code 0: every change is safe. 1: a CRD changes in an unsafe way, or a CRD or install mode is removed. 2: the
-    /// bundles could not be compared.
+    /// Exit codes: 0 every change is safe, 1 the bundles could not be compared, 2 a CRD changes in an unsafe way, or a CRD
+    /// or install mode is removed.
     Diff(Box<diff::Diff>),
     /// Prints the ServiceAccount for an extension, with exactly the permissions it needs.
     ///

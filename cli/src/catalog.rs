@@ -10,6 +10,7 @@ mod image_template;
 mod init;
 mod list;
 mod migrate;
+mod path;
 mod read;
 mod render;
 mod rendering;
@@ -29,31 +30,9 @@ use crate::pack::Destination;
 /// The folder of a catalog image with the catalog.
 const CONFIGS: &str = "/configs";
 
-/// `olm catalog …`
+/// `olm catalog …`: first those that read catalogs, then those that make, cut and publish them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Catalog {
-    Render(render::Render),
-    /// Converts templates to catalogs, and catalogs to templates.
-    #[command(subcommand)]
-    Template(template::Templates),
-    Migrate(migrate::Migrate),
-    /// Packs a folder with a file-based catalog into a catalog image.
-    Pack(Pack),
-    /// Serves a catalog over HTTP like a cluster: /api/v1/all, /api/v1/metas.
-    Serve(serve::Serve),
-    /// Checks a catalog by the rules of `opm validate`.
-    ///
-    /// All findings are listed, those about packages as a tree. Rules that are documented but not enforced give
-    /// warnings. An empty catalog is an error, because the path is probably wrong. Exit code 0: the catalog is valid.
-    /// 1: it is not. 2: usage error.
-    Validate(Box<validate::Validate>),
-    /// Prints the first document of a package: name, default channel, description and icon.
-    Init(init::Init),
-    /// Writes a Dockerfile for a catalog image, next to the catalog's folder.
-    ///
-    /// The image is for OLM v1, which only needs the files; with --base-image also for OLM Classic. The file is
-    /// FOLDER.Dockerfile; an existing file is not overwritten.
-    Dockerfile(dockerfile::Dockerfile),
     /// Lists packages, channels or bundles of a catalog.
     ///
     /// Invalid packages are left out, with a warning for each on standard error. If --package names one, that is an
@@ -63,6 +42,23 @@ pub(crate) enum Catalog {
     ///
     /// Arrows lead from older bundles to newer ones. The catalog need not be valid.
     Graph(Box<graph::Graph>),
+    /// Plans the upgrades from one version of a package to another.
+    #[command(after_help = path::HELP)]
+    Path(Box<path::PathCommand>),
+    /// Checks a catalog by the rules of `opm validate`.
+    ///
+    /// All findings are listed, those about packages as a tree. Rules that are documented but not enforced give
+    /// warnings. An empty catalog is an error, because the path is probably wrong.
+    ///
+    /// Exit codes: 0 the catalog is valid, 1 it is not, or it cannot be read.
+    Validate(Box<validate::Validate>),
+    /// Prints the first document of a package: name, default channel, description and icon.
+    Init(init::Init),
+    Render(render::Render),
+    /// Converts templates to catalogs, and catalogs to templates.
+    #[command(subcommand)]
+    Template(template::Templates),
+    Migrate(migrate::Migrate),
     /// Writes a part of a catalog, and reports what breaks.
     ///
     /// Channels stay complete. The report lists bundles that lose their upgrade path, entries that replace a removed
@@ -73,6 +69,15 @@ pub(crate) enum Catalog {
     /// The same catalogs give the same bytes. A package in two of them is an error. The folder is written completely
     /// or not at all.
     Compose(Box<compose::Compose>),
+    /// Writes a Dockerfile for a catalog image, next to the catalog's folder.
+    ///
+    /// The image is for OLM v1, which only needs the files; with --base-image also for OLM Classic. The file is
+    /// FOLDER.Dockerfile; an existing file is not overwritten.
+    Dockerfile(dockerfile::Dockerfile),
+    /// Packs a folder with a file-based catalog into a catalog image.
+    Pack(Pack),
+    /// Serves a catalog over HTTP like a cluster: /api/v1/all, /api/v1/metas.
+    Serve(serve::Serve),
 }
 
 /// `olm catalog pack`
@@ -97,6 +102,7 @@ impl Catalog {
             Self::Dockerfile(command) => command.run(out),
             Self::List(command) => command.run(out).await,
             Self::Graph(command) => command.run(out).await,
+            Self::Path(command) => command.run(out).await,
             Self::Filter(command) => command.run(out).await,
             Self::Compose(command) => command.run(out).await,
         }

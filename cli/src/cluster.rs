@@ -1,5 +1,7 @@
 //! The cluster that a command asks: by `--kubeconfig` and `--context`, else as kubectl finds it.
 
+pub(crate) mod catalogs;
+
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -13,6 +15,7 @@ use olm_runtime::{bounded, cluster_config};
 
 /// The cluster, and the user on it.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Cluster options")]
 pub(crate) struct Cluster {
     /// Kubeconfig of the cluster. Default: KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount
     #[arg(long, value_name = "FILE")]

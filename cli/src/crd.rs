@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use clap::Subcommand;
 use serde_json::Value;
 
-pub(crate) use check::{Change, Definition, answer, write_definition};
+pub(crate) use check::{Change, Definition, answer, verdict, write_definition};
 
 use crate::sources::{Registries, Source, read_limited};
 
@@ -19,9 +19,9 @@ const FILE_BYTES_MAX: u64 = 32 << 20;
 /// `olm crd …`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Crd {
-    /// Checks whether new CRDs can replace others without harm to stored objects and clients.
+    /// Checks whether new CRDs can replace others without breaking stored objects or clients.
     ///
-    /// Exit code 0: every change is safe. 1: a change is unsafe. 2: the check failed.
+    /// Exit codes: 0 every change is safe, 1 error, 2 a change is unsafe.
     Check(Box<check::Check>),
 }
 

@@ -1,7 +1,5 @@
 //! `olm diff`: the plan of an extension's next revision.
 
-mod catalogs;
-
 use std::{io::Write, sync::Arc};
 
 use anyhow::Context as _;
@@ -12,19 +10,18 @@ use operator_controller::{
 };
 use serde_json::json;
 
-use self::catalogs::ClusterCatalogs;
 use crate::{
-    cluster::Cluster,
-    output::{self, Exit, Format},
-    sources::Registries,
+    catalogs::Access,
+    cluster::{Cluster, catalogs::ClusterCatalogs},
+    output::{self, Differs, Format},
 };
 
 /// The help text below the options.
 pub(crate) const HELP: &str = "The plan is the same as the controller's: objects that are created, changed and deleted, images, CRDs, permissions, and
 the result of a dry run on the API server. Nothing is written. The command creates a token of the extension's
-ServiceAccount, whose permissions matter; without one the plan says what is not known. Catalogs and bundles are pulled
-as images, the catalogs at the digest that the cluster serves. The revision that carries out the plan has its digest
-(annotation extensions.olm.operatorframework.io/plan-digest).
+ServiceAccount, whose permissions matter; without one the plan says what is not known. Catalogs are read from the cluster's
+server of catalogs, bundles are pulled as images. The revision that carries out the plan has its digest (annotation
+extensions.olm.operatorframework.io/plan-digest).
 
 To see the effect of a change first: pause the extension with the annotation
 extensions.olm.operatorframework.io/paused=true, change it, run olm diff, and remove the annotation.
@@ -42,17 +39,14 @@ pub(crate) struct Diff {
     extension: String,
     #[command(flatten)]
     cluster: Cluster,
-    /// Namespace of the controller
-    #[arg(long, value_name = "NAMESPACE", default_value = "olmv1-system")]
-    system_namespace: String,
+    #[command(flatten)]
+    access: Access,
     /// Feature gates of the controller, if they differ from the defaults
     #[arg(long, value_name = "GATE=BOOL,...", default_value = "", value_parser = gates)]
     feature_gates: Gates,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
-    #[command(flatten)]
-    registries: Registries,
 }
 
 fn gates(text: &str) -> Result<Gates, String> {
@@ -67,13 +61,13 @@ impl Diff {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let folder = tempfile::tempdir().context("creating a folder for bundles")?;
         let cluster = self.cluster.config().await?;
-        let catalogs = ClusterCatalogs::of(&cluster, self.registries.clone()).await?;
+        let catalogs = ClusterCatalogs::of(&cluster, &self.access).await?;
         let planner = Planner::new(Surroundings {
             cluster,
-            puller: self.registries.puller()?,
+            puller: self.access.registries.puller()?,
             catalogs: Arc::new(catalogs),
             folder: folder.path().to_owned(),
-            system_namespace: self.system_namespace,
+            system_namespace: self.access.system_namespace,
             gates: self.feature_gates,
         })?;
         match Box::pin(planner.next(&self.extension)).await? {
@@ -93,7 +87,7 @@ impl Diff {
                 let mut answer = plan.to_json();
                 answer["difference"] = true.into();
                 output::answer(out, self.output, &answer, |_| plan.to_text())?;
-                Err(Exit::Differs.into())
+                Err(Differs.into())
             }
         }
     }

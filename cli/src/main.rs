@@ -5,13 +5,17 @@
 
 mod bundle;
 mod catalog;
+mod catalogs;
 mod cluster;
 mod crd;
 mod diff;
+mod opm_names;
 mod output;
 mod pack;
 mod progress;
 mod resolve;
+mod search;
+mod show;
 mod sources;
 mod status;
 
@@ -36,7 +40,13 @@ enum Command {
     /// Packs, checks and compares bundles, and prints what they need.
     #[command(subcommand)]
     Bundle(bundle::Bundle),
-    /// Shows which bundle an extension would get from catalogs, and why; needs no cluster.
+    /// Finds packages of the cluster's catalogs, or of others, by name, keyword or description.
+    #[command(after_help = search::HELP)]
+    Search(search::Search),
+    /// Shows a package: texts, channels, versions, and what installing it takes.
+    #[command(after_help = show::HELP)]
+    Show(Box<show::Show>),
+    /// Shows which bundle an extension would get from catalogs, and why.
     #[command(after_help = resolve::HELP)]
     Resolve(resolve::Resolve),
     /// Shows which extensions run on a cluster, what is pending, and why.
@@ -55,6 +65,8 @@ impl Command {
         match self {
             Self::Catalog(command) => command.run(out).await,
             Self::Bundle(command) => command.run(out).await,
+            Self::Search(command) => command.run(out).await,
+            Self::Show(command) => command.run(out).await,
             Self::Resolve(command) => command.run(out).await,
             Self::Status(command) => command.run(out).await,
             Self::Diff(command) => command.run(out).await,
@@ -64,17 +76,22 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse_from(opm_names::replaced(std::env::args_os())) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Nothing can be reported if the stream is gone. Help and the version are no errors.
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()));
+        }
+    };
     let mut out = output::Output::new();
     match run(arguments, &mut out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) if out.is_closed() => ExitCode::SUCCESS,
+        Err(error) if error.is::<output::Differs>() => ExitCode::from(output::Differs::EXIT_CODE),
         Err(error) => {
-            let exit = error.downcast_ref::<output::Exit>();
-            if !exit.is_some_and(output::Exit::is_reported) {
-                output::error(&error);
-            }
-            exit.map_or(ExitCode::FAILURE, output::Exit::code)
+            output::error(&error);
+            ExitCode::FAILURE
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Output for people and scripts: text that is safe for a terminal, JSON or YAML.
 
-use std::{
-    io::{self, Stdout, Write},
-    process::ExitCode,
-};
+mod list;
+
+use std::io::{self, Stdout, Write};
 
 use clap::ValueEnum;
 use olm_text::{one_line, visible, visible_json};
 use serde::Serialize;
+
+pub(crate) use list::{Column, ListArgs, ListFormat};
 
 /// The output format of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -143,32 +144,14 @@ impl Write for Output {
     }
 }
 
-/// How a command ends that has more than one way to fail.
+/// The end of a command whose answer, which has been written, is that things differ, are unsafe, or that there is none.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Exit {
-    /// Findings that have been reported: exit code 1.
-    #[error("found")]
-    Found,
-    /// Changes that have been reported: exit code 2, as scripts expect of a command that compares.
-    #[error("differs")]
-    Differs,
-    /// The question could not be answered: exit code 2.
-    #[error(transparent)]
-    Failed(anyhow::Error),
-}
+#[error("differs")]
+pub(crate) struct Differs;
 
-impl Exit {
-    /// Whether there is no error to be reported.
-    pub(crate) fn is_reported(&self) -> bool {
-        matches!(self, Self::Found | Self::Differs)
-    }
-
-    pub(crate) fn code(&self) -> ExitCode {
-        match self {
-            Self::Found => ExitCode::from(1),
-            Self::Differs | Self::Failed(_) => ExitCode::from(2),
-        }
-    }
+impl Differs {
+    /// The exit code: 0 is for the other answer, 1 for errors.
+    pub(crate) const EXIT_CODE: u8 = 2;
 }
 
 /// Reports a failure on standard error.

@@ -1,34 +1,31 @@
 //! `olm resolve`: the answer that the controller would give, from catalogs at hand.
 
 mod answer;
-pub(crate) mod catalogs;
 
 use std::io::Write;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
-use olm_fbc::PackageContent;
+use olm_fbc::{CatalogError, PackageContent};
 use olm_resolve::{
     CatalogView, DependencyHandling, Installed, MajorUpdates, Options, Request, SameCatalog, UpgradePolicy,
     bundle_version, resolve,
 };
 use olm_semver::ReleaseSupport;
 
-use self::{
-    answer::Answer,
-    catalogs::{Catalog, Named},
-};
+use self::answer::Answer;
 use crate::{
-    output::{self, Format},
-    sources::Registries,
+    catalogs::{Catalog, CatalogArgs},
+    output::{self, Differs, Format},
 };
 
 /// The help text below the options.
 pub(crate) const HELP: &str = "The result is the same as the controller's, given the same catalogs, priorities and settings.
 
-Exit codes: 0 a bundle was found, 1 none was found or a catalog cannot be read, 2 usage error.
+Exit codes: 0 a bundle was found, 1 error, for instance because a catalog cannot be read, 2 none was found.
 
 Examples:
+  olm resolve --package argocd-operator
   olm resolve --catalog ./catalog --package lighthouse-operator
   olm resolve --catalog quay.io/operatorhubio/catalog:latest=10 --catalog ./mine --package argocd-operator --version '>=0.8 <1.0' --explain
   olm resolve --catalog ./catalog --package argocd-operator --installed argocd-operator.v0.7.0 -o json";
@@ -37,10 +34,8 @@ Examples:
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "a flag is given or not, and each has a name")]
 pub(crate) struct Resolve {
-    /// A catalog: a folder or file, an OCI image layout, an image reference, or the URL of a served catalog
-    /// (https://host/catalogs/name). Append `=N` for a priority other than 0. May be repeated
-    #[arg(long = "catalog", value_name = "PATH|IMAGE|URL[=PRIORITY]", required = true)]
-    catalogs: Vec<Named>,
+    #[command(flatten)]
+    catalogs: CatalogArgs,
     /// The package, as in spec.source.catalog.packageName
     #[arg(long)]
     package: String,
@@ -74,11 +69,6 @@ pub(crate) struct Resolve {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
-    /// CA certificate (PEM file) to trust for catalogs that are read over HTTPS
-    #[arg(long, value_name = "FILE")]
-    catalog_ca: Option<std::path::PathBuf>,
-    #[command(flatten)]
-    registries: Registries,
 }
 
 /// `upgradeConstraintPolicy`.
@@ -92,31 +82,33 @@ enum Policy {
     SelfCertified,
 }
 
-/// There is no answer; the reasons have been written out.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct NoAnswer(String);
-
 impl Resolve {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let catalogs = catalogs::open(&self.catalogs, &self.registries, self.catalog_ca.as_deref()).await?;
-        let contents: Vec<PackageContent> =
-            catalogs.iter().map(|catalog| catalog.package(&self.package)).collect::<anyhow::Result<_>>()?;
+        let catalogs = self.catalogs.open().await?;
+        let mut contents = Vec::new();
+        for catalog in &catalogs {
+            contents.push(catalog.package(&self.package).await);
+        }
         let views: Vec<CatalogView<'_>> = catalogs.iter().zip(&contents).map(view).collect();
-        let request = self.request(&contents)?;
+        let request = self.request(&catalogs, &contents)?;
         let result = resolve(&request, &views);
-        let failure = result.as_ref().err().map(ToString::to_string);
-        let answer = Answer::new(&request, &views, &catalogs, result, self.explain);
+        let end = match &result {
+            Ok(_) => Ok(()),
+            Err(error) if views.iter().any(|view| view.content.is_err()) => Err(anyhow!(error.to_string())),
+            Err(_) => Err(Differs.into()),
+        };
+        let answer = Answer::new(&request, &views, &catalogs, result, self.explain).await;
         output::answer(out, self.output, &answer, Answer::text)?;
-        failure.map_or(Ok(()), |text| Err(NoAnswer(text).into()))
+        end
     }
 
-    fn request(&self, contents: &[PackageContent]) -> anyhow::Result<Request> {
-        let installed = self.installed.as_deref().map(|text| installed(text, contents)).transpose()?;
+    fn request(&self, catalogs: &[Catalog], contents: &[Content]) -> anyhow::Result<Request> {
+        let installed =
+            self.installed.as_deref().map(|text| installed("--installed", text, contents)).transpose()?;
         if let Some(origin) = &self.installed_from
-            && !self.catalogs.iter().any(|named| named.source == *origin)
+            && !catalogs.iter().any(|catalog| catalog.name == *origin)
         {
-            bail!("--installed-from {origin}: no such catalog: pass one of those given with --catalog");
+            bail!("--installed-from {origin}: no such catalog: pass the name of one that is asked");
         }
         Ok(Request {
             package: self.package.clone(),
@@ -145,17 +137,21 @@ impl Resolve {
     }
 }
 
-fn view<'a>((catalog, content): (&'a Catalog, &'a PackageContent)) -> CatalogView<'a> {
-    CatalogView { name: &catalog.name, priority: catalog.priority, content: Ok(content) }
+/// What a catalog has of the package.
+pub(crate) type Content = Result<PackageContent, CatalogError>;
+
+fn view<'a>((catalog, content): (&'a Catalog, &'a Content)) -> CatalogView<'a> {
+    let content = content.as_ref().map_err(Clone::clone);
+    CatalogView { name: &catalog.name, priority: catalog.priority, content }
 }
 
 /// The installed bundle that a text names: `name=version`, or one that a catalog lists by name or version.
-fn installed(text: &str, contents: &[PackageContent]) -> anyhow::Result<Installed> {
+pub(crate) fn installed(flag: &str, text: &str, contents: &[Content]) -> anyhow::Result<Installed> {
     if let Some((name, version)) = text.split_once('=') {
         let (name, version) = (name.to_owned(), version.to_owned());
         return Ok(Installed { name, version, ..Installed::default() });
     }
-    let listed = contents.iter().flat_map(|content| &content.bundles).filter_map(|bundle| {
+    let listed = contents.iter().flatten().flat_map(|content| &content.bundles).filter_map(|bundle| {
         let version = bundle_version(bundle, ReleaseSupport::On).ok()?;
         let (version, release) = version.recorded(ReleaseSupport::On);
         Some(Installed { name: bundle.name.clone(), version, release, catalog: None })
@@ -166,12 +162,12 @@ fn installed(text: &str, contents: &[PackageContent]) -> anyhow::Result<Installe
     match listed.as_slice() {
         [one, rest @ ..] if rest.iter().all(|other| other.name == one.name) => Ok(one.clone()),
         [] => {
-            bail!("--installed {text}: no catalog lists a bundle of this name or version: write name=version")
+            bail!("{flag} {text}: no catalog lists a bundle of this name or version: write name=version")
         }
         several => {
             let names: Vec<&str> = several.iter().map(|one| one.name.as_str()).collect();
             bail!(
-                "--installed {text}: several bundles have this version, pass the name of one: {}",
+                "{flag} {text}: several bundles have this version, pass the name of one: {}",
                 names.join(", ")
             )
         }

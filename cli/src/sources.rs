@@ -106,6 +106,7 @@ fn layout_at(text: &str) -> anyhow::Result<Source> {
 
 /// How registries are reached.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Registry options")]
 pub(crate) struct Registries {
     /// Registry (host:port) to use with plain HTTP or an untrusted certificate; may be repeated
     #[arg(long, value_name = "HOST")]
@@ -168,6 +169,11 @@ impl Registries {
                 .set(Keyring::from_docker_config(&json).with_context(|| path.display().to_string())?);
         }
         Ok(Puller::new(config))
+    }
+
+    /// Whether nothing may be fetched.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.offline
     }
 
     /// Whether something may be fetched from `address`.

@@ -39,23 +39,23 @@ fn write(folder: &Path, name: &str, documents: &[Value]) -> String {
 }
 
 #[test]
-fn unsafe_changes_are_reported_and_exit_with_1() {
+fn unsafe_changes_are_reported_and_exit_with_2() {
     let folder = tempfile::tempdir().expect("a folder");
     let size = |most: u32| definition("foos.example.com", &json!({"type": "integer", "maximum": most}));
     let gone = definition("gone.example.com", &json!({}));
     let old = write(folder.path(), "old.yaml", &[size(5), gone]);
     let new = write(folder.path(), "new.yaml", &[size(4), definition("new.example.com", &json!({}))]);
     let (code, text, errors) = olm(&["crd", "check", &old, &new]);
-    assert_eq!((code, errors.as_str()), (Some(1), ""));
+    assert_eq!((code, errors.as_str()), (Some(2), ""));
     assert_eq!(
         text,
         "foos.example.com  changed, UNSAFE\n  unsafe   v1: ^.spec.size: maximum: maximum decreased : 5 -> 4\n\
          gone.example.com  REMOVED: its custom resources are deleted with it\nnew.example.com  added\n\
-         There are unsafe changes.\n"
+         There are unsafe changes: in 2 of 3 CRDs.\n"
     );
 
     let (code, text, _) = olm(&["crd", "check", &old, &new, "-o", "json"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     let answer: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(answer["safe"], false);
     let finding = &answer["definitions"][0]["findings"][0];
@@ -74,6 +74,28 @@ fn unsafe_changes_are_reported_and_exit_with_1() {
 }
 
 #[test]
+fn findings_that_say_the_same_of_many_places_are_one_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sizes = |most: u32, count: usize| {
+        let fields = (0..count).map(|i| (format!("f{i}"), json!({"type": "integer", "maximum": most})));
+        let fields: serde_json::Map<_, _> = fields.collect();
+        definition("foos.example.com", &json!({"type": "object", "properties": fields}))
+    };
+    let text = |count: usize| {
+        let old = write(folder.path(), "old.yaml", &[sizes(5, count)]);
+        let new = write(folder.path(), "new.yaml", &[sizes(4, count)]);
+        olm(&["crd", "check", &old, &new]).1
+    };
+    assert_eq!(text(2).matches("  unsafe   ").count(), 2);
+    assert_eq!(
+        text(5),
+        "foos.example.com  changed, UNSAFE\n  \
+         unsafe   v1: ^.spec.size.f0: maximum: maximum decreased : 5 -> 4; and 4 more places, listed with -o json\n\
+         There are unsafe changes: in 1 of 1 CRD.\n"
+    );
+}
+
+#[test]
 fn the_policy_decides_about_false_alarms() {
     let folder = tempfile::tempdir().expect("a folder");
     let map = |more: Value| {
@@ -86,13 +108,13 @@ fn the_policy_decides_about_false_alarms() {
     let new = write(folder.path(), "new.yaml", &[map(json!({"a": {"type": "string"}}))]);
     assert_eq!(olm(&["crd", "check", &old, &new]).0, Some(0));
     let (code, text, _) = olm(&["crd", "check", &old, &new, "--policy", "upstream"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(text.contains("unhandled: unhandled changes found"), "{text}");
     assert_eq!(olm(&["crd", "check", &old, &old]).0, Some(0));
 }
 
 #[test]
-fn failures_exit_with_2() {
+fn failures_exit_with_1() {
     let folder = tempfile::tempdir().expect("a folder");
     let crd = write(folder.path(), "crd.yaml", &[definition("foos.example.com", &json!({}))]);
     let other = write(folder.path(), "other.yaml", &[json!({"kind": "ConfigMap"})]);
@@ -103,17 +125,17 @@ fn failures_exit_with_2() {
         (&broken, &crd, "broken.yaml: "),
     ] {
         let (code, text, errors) = olm(&["crd", "check", old, new]);
-        assert_eq!((code, text.as_str()), (Some(2), ""), "{errors}");
+        assert_eq!((code, text.as_str()), (Some(1), ""), "{errors}");
         assert!(errors.starts_with("error: ") && errors.contains(wanted), "{errors}");
     }
     let (code, _, errors) = olm(&["crd", "check", &crd, &crd, "--allow", "all"]);
-    assert_eq!(code, Some(2));
+    assert_eq!(code, Some(1));
     assert!(errors.contains("<CRD name>:<path>:<check>"), "{errors}");
     let (code, _, errors) = olm(&["crd", "check", &crd, &crd, "--kubeconfig", "/does/not/exist"]);
-    assert_eq!(code, Some(2), "{errors}");
+    assert_eq!(code, Some(1), "{errors}");
 }
 
-/// A bundle with a CRD, a Deployment and some rights.
+/// A bundle with a CRD, a Deployment and some permissions.
 fn bundle(folder: &Path, name: &str, version: &str, crd: &Value, rules: &Value, modes: &[&str]) -> String {
     let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
     let image = format!("example.com/c:{version}");
@@ -171,16 +193,16 @@ fn an_upgrade_of_a_bundle_is_reported_in_all_its_parts() {
 
     let worse = bundle(folder.path(), "worse", "1.2.0", &crd(4), &rules(&["get", "list"]), &modes[..1]);
     let (code, text, _) = olm(&["bundle", "diff", &old, &worse, "-o", "json"]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     let answer: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(answer["safe"], false);
     assert_eq!(answer["definitions"][0]["safe"], false);
     assert_eq!(answer["installModes"]["removed"], json!(["OwnNamespace"]));
-    assert_eq!((&answer["gainedRights"], &answer["lostRights"]), (&json!([]), &json!([])));
+    assert_eq!((&answer["gainedPermissions"], &answer["lostPermissions"]), (&json!([]), &json!([])));
     assert_eq!(olm(&["bundle", "diff", &old, &old]).0, Some(0));
-    assert_eq!(olm(&["bundle", "diff", &old, "/does/not/exist"]).0, Some(2));
+    assert_eq!(olm(&["bundle", "diff", &old, "/does/not/exist"]).0, Some(1));
     // The CRDs of bundles can be checked alone as well.
-    assert_eq!(olm(&["crd", "check", &old, &worse]).0, Some(1));
+    assert_eq!(olm(&["crd", "check", &old, &worse]).0, Some(2));
 }
 
 #[test]
@@ -188,7 +210,7 @@ fn help_documents_the_exit_codes() {
     for command in [["crd", "check"], ["bundle", "diff"]] {
         let (code, text, _) = olm(&[command[0], command[1], "--help"]);
         assert_eq!(code, Some(0));
-        assert!(text.contains("Exit code 0: ") && text.contains(" 2: the "), "{text}");
+        assert!(text.contains("Exit codes: 0 ") && text.contains(", 2 a "), "{text}");
     }
 }
 
@@ -283,7 +305,7 @@ fn a_cluster_that_does_not_serve_the_definition_has_no_objects_of_it() {
             );
         }
         let (code, _, errors) = olm(&[&check[..], &["--context", "d"]].concat());
-        assert!(code == Some(2) && errors.contains("--context d"), "{errors}");
+        assert!(code == Some(1) && errors.contains("--context d"), "{errors}");
     }
 }
 
@@ -300,7 +322,7 @@ fn the_name_of_a_field_cannot_look_like_the_answer() {
     let old = write(folder.path(), "old.yaml", &[hostile(5)]);
     let new = write(folder.path(), "new.yaml", &[hostile(4)]);
     let (code, text, _) = olm(&["crd", "check", &old, &new]);
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(text.contains("a Every change is safe.\\u{202e}"), "{text}");
     assert!(!text.lines().any(|line| line.trim() == "Every change is safe."), "{text}");
 }

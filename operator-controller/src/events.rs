@@ -87,7 +87,7 @@ fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, repo
     for (bundle, added_permissions) in begun {
         let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
         notices.push(Notice::normal("RollingOut", note));
-        notices.extend(added_permissions.map(|note| Notice::normal("RightsIncreased", note)));
+        notices.extend(added_permissions.map(|note| Notice::normal("PermissionsIncreased", note)));
     }
     notices.extend(report.crossed.as_ref().map(|note| Notice::normal("CatalogChanged", note)));
     let version = |status: &ClusterExtensionStatus| status.install.as_ref().map(|i| i.bundle.clone());
@@ -223,7 +223,7 @@ mod tests {
             let notices = changes(&before, &after, report);
             let notices: Vec<_> = notices.iter().map(|one| (one.reason, one.note.as_str())).collect();
             let rolling_out = "Rolling out bundle op.2.0.0 with version ";
-            assert_eq!(notices, [("RollingOut", rolling_out), ("RightsIncreased", "more")]);
+            assert_eq!(notices, [("RollingOut", rolling_out), ("PermissionsIncreased", "more")]);
         }
         assert!(changes(&after, &after, &after_failure).is_empty());
         let taken_over = Report { revisions: Some(read_again(false)), ..Report::default() };

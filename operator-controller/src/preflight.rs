@@ -1,4 +1,4 @@
-//! What is checked before a revision is written, so that nothing is half applied: the rights of the account,
+//! What is checked before a revision is written, so that nothing is half applied: the permissions of the ServiceAccount,
 //! the safety of CRD changes, and the API server's own opinion of every object.
 
 mod kube_version;
@@ -27,16 +27,16 @@ pub(crate) use kube_version::check as check_kube_version;
 
 use crate::concurrently::{REQUESTS, concurrently};
 
-/// A namespace in which nobody has rights of his own: reviews there show what is held cluster-wide.
+/// A namespace without permissions of its own: reviews there show what is granted cluster-wide.
 const NO_NAMESPACE: &str = "olm-preflight-no-such-namespace";
 /// Most verbs confirmed with the API server; beyond it our own evaluation is taken as it is.
-const CONFIRMED_RIGHTS_MAX: usize = 200;
+const CONFIRMED_PERMISSIONS_MAX: usize = 200;
 
-/// The rights that the account behind `client` lacks to manage `phases` as the revision `revision`.
+/// The permissions that the ServiceAccount behind `client` is missing to manage `phases` as the revision `revision`.
 ///
 /// # Errors
-/// The rights could not be reviewed, or the cluster does not serve a kind.
-pub(crate) async fn missing_rights(
+/// The permissions could not be reviewed, or the cluster does not serve a kind.
+pub(crate) async fn missing_permissions(
     client: &Client,
     controller: &Client,
     discovery: &Discovery,
@@ -52,18 +52,18 @@ pub(crate) async fn missing_rights(
     confirmed(client, missing).await
 }
 
-/// Checks that the account behind `client` may manage `phases` as the revision `revision`.
+/// Checks that the ServiceAccount behind `client` may manage `phases` as the revision `revision`.
 ///
 /// # Errors
-/// Rights are missing (the text lists them all), or could not be reviewed.
-pub(crate) async fn check_rights(
+/// Permissions are missing (the text lists them all), or could not be reviewed.
+pub(crate) async fn check_permissions(
     client: &Client,
     controller: &Client,
     discovery: &Discovery,
     phases: &[Phase],
     revision: &str,
 ) -> Result<(), String> {
-    let missing = missing_rights(client, controller, discovery, phases, revision).await?;
+    let missing = missing_permissions(client, controller, discovery, phases, revision).await?;
     if missing.is_empty() { Ok(()) } else { Err(olm_rbac::report(&missing)) }
 }
 
@@ -154,11 +154,11 @@ async fn referred_roles(
     Ok(roles)
 }
 
-/// Asks the API server about each right that seems to be missing: other authorizers may grant it.
+/// Asks the API server about each permission that seems to be missing: other authorizers may grant it.
 async fn confirmed(client: &Client, missing: Vec<Permission>) -> Result<Vec<Permission>, String> {
     // A review asks for one resource and name. Rules with several come only where there are too many to ask for each.
     let verbs: usize = missing.iter().map(|needed| needed.rule.verbs.len()).sum();
-    if verbs > CONFIRMED_RIGHTS_MAX || !missing.iter().all(|needed| needed.rule.is_about_one()) {
+    if verbs > CONFIRMED_PERMISSIONS_MAX || !missing.iter().all(|needed| needed.rule.is_about_one()) {
         return Ok(missing);
     }
     let asked = missing.into_iter().map(|needed| still_denied(client, needed)).collect();

@@ -74,6 +74,13 @@ impl Settings {
         self
     }
 
+    /// The address of served catalogs on this machine, unless a flag of the test says another.
+    pub(crate) fn add_external_address(&self, args: &mut Vec<String>, port: u16) {
+        if !self.args.iter().any(|arg| arg.starts_with(EXTERNAL_ADDRESS)) {
+            args.push(format!("{EXTERNAL_ADDRESS}localhost:{port}"));
+        }
+    }
+
     /// What is to be started so that `binary` runs with these arguments.
     pub(crate) fn program(
         &self,
@@ -130,9 +137,7 @@ impl Catalogd {
             format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
         ];
-        if !settings.args.iter().any(|arg| arg.starts_with(EXTERNAL_ADDRESS)) {
-            args.push(format!("{EXTERNAL_ADDRESS}localhost:{port}"));
-        }
+        settings.add_external_address(&mut args, port);
         args.extend(settings.args.iter().cloned());
         let (program, args) = settings.program(binary, &cache, args);
         let program = Program {

@@ -7,6 +7,7 @@ mod audit;
 mod disturb;
 pub mod given;
 mod inventory;
+mod services;
 pub(crate) mod start;
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -18,7 +19,7 @@ use tokio::sync::OnceCell;
 pub use audit::AuditEvent;
 pub use inventory::{inventory, objects};
 
-use crate::rights_used;
+use crate::permissions_used;
 use crate::{pki::Authority, prelude::*};
 use olm_test_programs::controlplane::{API_SERVER, CONTROLLERS, Tool, Tools};
 
@@ -64,7 +65,7 @@ struct Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        rights_used::keep(self.directory.path());
+        permissions_used::keep(self.directory.path());
     }
 }
 

@@ -72,10 +72,10 @@ impl Operator {
             format!("--cache-path={}", cache.join("bundles").display()),
             format!("--cache-dir={}", cache.join("catalogs").display()),
             format!("--catalogs-server-addr=127.0.0.1:{catalogs_port}"),
-            format!("--external-address=localhost:{catalogs_port}"),
             format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
         ];
+        settings.add_external_address(&mut args, catalogs_port);
         args.extend(settings.args.iter().cloned());
         let (program, args) = settings.program(program()?, &cache, args);
         let program = Program {
@@ -110,6 +110,11 @@ impl Operator {
     /// The address under which catalogs are served.
     pub fn catalogs_url(&self) -> String {
         format!("https://localhost:{}", self.catalogs_port)
+    }
+
+    /// The port of 127.0.0.1 on which catalogs are served.
+    pub fn catalogs_port(&self) -> u16 {
+        self.catalogs_port
     }
 
     /// The address of its metrics.
@@ -158,8 +163,8 @@ pub fn install(cluster: &Cluster) -> Result<()> {
 /// Replaces the rights with those of an overlay of `config/overlays`.
 pub fn overlay(cluster: &Cluster, name: &str) -> Result<()> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/overlays").join(name);
-    let rights = folder.join("rights.patch.yaml");
-    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &rights.display().to_string()])?;
+    let role = folder.join("cluster-role.patch.yaml");
+    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &role.display().to_string()])?;
     Ok(())
 }
 

@@ -300,7 +300,7 @@ impl Children {
             let _ = child.wait();
         }
         for directory in &self.directories {
-            crate::rights_used::keep(directory);
+            crate::permissions_used::keep(directory);
             remove(directory);
         }
     }

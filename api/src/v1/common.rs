@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Whether one of two bars stands where a version should: at the start of the text or of a term.
+    /// Whether one of two bars is where a version should be: at the start of the text or of a term.
     fn bar_for_a_version(text: &str) -> bool {
         let terms: Vec<_> = text.split("||").collect();
         terms.iter().any(|term| !term.contains(|c: char| c.is_ascii_alphanumeric() || c == '*'))

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::validate::configuration;
 use crate::{
     crd::{self, Definition},
-    output::{self, Exit, Format},
+    output::{self, Differs, Format},
     sources::{Registries, Source},
 };
 
@@ -94,9 +94,9 @@ struct Bundle {
 
 impl Diff {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let answer = self.answer().await.map_err(Exit::Failed)?;
+        let answer = self.answer().await?;
         output::answer(out, self.output, &answer, text)?;
-        if answer.safe { Ok(()) } else { Err(Exit::Found.into()) }
+        if answer.safe { Ok(()) } else { Err(Differs.into()) }
     }
 
     async fn answer(&self) -> anyhow::Result<Answer> {
@@ -149,6 +149,10 @@ fn text(answer: &Answer) -> String {
     text.push_str(&answer.content.to_text());
     answer.related_images.write(&mut text, "Related images");
     answer.install_modes.write(&mut text, "Install modes");
-    text.push_str(if answer.safe { "Every change is safe." } else { "There are unsafe changes." });
+    if answer.install_modes.removed.is_empty() {
+        text.push_str(&crd::verdict(&answer.definitions));
+    } else {
+        text.push_str("There are unsafe changes: an install mode is removed.");
+    }
     text
 }

@@ -40,16 +40,18 @@ pub(crate) struct Validate {
 /// The findings.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+pub(crate) struct Examination {
     valid: bool,
     package: String,
     name: String,
     version: String,
     install_modes: Vec<Mode>,
+    /// Names of the CRDs.
+    pub(crate) crds: BTreeSet<String>,
     /// Images of Deployments, and others that the ClusterServiceVersion names.
-    images: BTreeSet<String>,
-    errors: Vec<String>,
-    hints: Vec<String>,
+    pub(crate) images: BTreeSet<String>,
+    pub(crate) errors: Vec<String>,
+    pub(crate) hints: Vec<String>,
 }
 
 /// A way to install the bundle.
@@ -63,7 +65,7 @@ struct Mode {
 impl Validate {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let files = self.registries.bundle_files(&self.bundle).await?;
-        let answer = examine(&files, &self.install_namespace);
+        let answer = Examination::of(&files, &self.install_namespace);
         output::answer(out, self.output, &answer, text)?;
         if !answer.valid {
             bail!("{}: the bundle is not valid", self.bundle);
@@ -72,45 +74,59 @@ impl Validate {
     }
 }
 
-fn examine(files: &BundleFiles, namespace: &str) -> Answer {
-    let mut answer = Answer::default();
-    let bundle = match Bundle::read(files, MEMORY_BYTES_MAX) {
-        Ok(bundle) => bundle,
-        Err(error) => return Answer { errors: vec![error.to_string()], ..answer },
-    };
-    let mut first: Option<Rendered> = None;
-    let mut refused: Option<RenderError> = None;
-    for mode in [InstallMode::AllNamespaces, InstallMode::OwnNamespace, InstallMode::SingleNamespace] {
-        let config = configuration(mode, namespace);
-        let options = Options {
-            config: Some(config.clone()),
-            certificate_provider: CertificateProvider::BuiltIn,
-            ..Options::new(namespace)
+impl Examination {
+    /// Examines a bundle for an installation into this namespace.
+    pub(crate) fn of(files: &BundleFiles, namespace: &str) -> Self {
+        let mut answer = Self::default();
+        let bundle = match Bundle::read(files, MEMORY_BYTES_MAX) {
+            Ok(bundle) => bundle,
+            Err(error) => return Self { errors: vec![error.to_string()], ..answer },
         };
-        match render(bundle.clone(), &options) {
-            Ok(rendered) => {
-                answer.install_modes.push(Mode { name: mode.as_str(), config });
-                first = first.or(Some(rendered));
+        let mut first: Option<Rendered> = None;
+        let mut refused: Option<RenderError> = None;
+        for mode in [InstallMode::AllNamespaces, InstallMode::OwnNamespace, InstallMode::SingleNamespace] {
+            let config = configuration(mode, namespace);
+            let options = Options {
+                config: Some(config.clone()),
+                certificate_provider: CertificateProvider::BuiltIn,
+                ..Options::new(namespace)
+            };
+            match render(bundle.clone(), &options) {
+                Ok(rendered) => {
+                    answer.install_modes.push(Mode { name: mode.as_str(), config });
+                    first = first.or(Some(rendered));
+                }
+                // That a mode is not supported is no fault.
+                Err(RenderError::Configuration(_) | RenderError::TargetNamespaces { .. }) => {}
+                Err(error) => refused = Some(error),
             }
-            // That a mode is not supported is no fault.
-            Err(RenderError::Configuration(_) | RenderError::TargetNamespaces { .. }) => {}
-            Err(error) => refused = Some(error),
         }
-    }
-    match (first, refused) {
-        (Some(rendered), None) => {
-            answer.valid = true;
-            (answer.package, answer.name, answer.version) =
-                (rendered.package_name.clone(), rendered.name.clone(), rendered.version.clone());
-            let deployed = image_changes([], &rendered.objects).into_iter().filter_map(|image| image.after);
-            answer.images = deployed.chain(bundle.csv.related_images).collect();
-            answer.hints = hints(rendered, namespace);
+        match (first, refused) {
+            (Some(rendered), None) => {
+                answer.valid = true;
+                (answer.package, answer.name, answer.version) =
+                    (rendered.package_name.clone(), rendered.name.clone(), rendered.version.clone());
+                let deployed =
+                    image_changes([], &rendered.objects).into_iter().filter_map(|image| image.after);
+                answer.crds = rendered
+                    .objects
+                    .iter()
+                    .filter(|object| is_crd(object))
+                    .map(|object| text_of(object, "/metadata/name").to_owned())
+                    .collect();
+                answer.images = deployed.chain(bundle.csv.related_images).collect();
+                answer.hints = hints(rendered, namespace);
+            }
+            (_, Some(RenderError::Invalid(findings))) => answer.errors = findings,
+            (_, Some(error)) => answer.errors = vec![error.to_string()],
+            (None, None) => answer.errors = vec!["no install mode can be rendered".to_owned()],
         }
-        (_, Some(RenderError::Invalid(findings))) => answer.errors = findings,
-        (_, Some(error)) => answer.errors = vec![error.to_string()],
-        (None, None) => answer.errors = vec!["no install mode can be rendered".to_owned()],
+        answer
     }
-    answer
+}
+
+fn is_crd(object: &Value) -> bool {
+    text_of(object, "/kind") == "CustomResourceDefinition"
 }
 
 /// The `spec.config.inline` that asks for an install mode.
@@ -211,10 +227,10 @@ fn lost_volumes(object: &Value) -> Vec<String> {
         .collect()
 }
 
-fn text(answer: &Answer) -> String {
+fn text(answer: &Examination) -> String {
     let mut lines = Vec::new();
     if answer.valid {
-        let Answer { name, version, package, .. } = answer;
+        let Examination { name, version, package, .. } = answer;
         lines.push(one_line(&format!("{name} {version} of package {package} is valid")).into_owned());
         for mode in &answer.install_modes {
             let config = match &mode.config {

@@ -11,11 +11,12 @@ use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
 use olm_fbc::SCHEMA_PACKAGE;
+use olm_object::names::is_subdomain;
 use olm_opm::{Documents, Form};
 use serde_json::json;
 
 use super::form::form;
-use crate::sources::read_limited;
+use crate::{output, sources::read_limited};
 
 /// Largest description or icon in bytes. Icons of published packages have up to 1 MB.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -59,7 +60,24 @@ impl Init {
         for text in documents.texts(self.output) {
             out.write_all(text.as_bytes())?;
         }
+        self.warn();
         Ok(())
+    }
+
+    /// Reports what would be rejected later.
+    fn warn(&self) {
+        if !is_subdomain(&self.name) {
+            output::warning(&format!(
+                "package {:?}: extensions cannot ask for a package of this name: use lower-case letters, digits, - and .",
+                self.name
+            ));
+        }
+        if self.default_channel.is_empty() {
+            output::warning(&format!(
+                "package {:?} has no default channel, without which olm catalog validate rejects it: give --default-channel",
+                self.name
+            ));
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use crate::{
     long_about = "Writes a catalog into a folder: PACKAGE/catalog.json (or .yaml) for each package, catalog.json for \
                   documents without a package, migrated up to the requested level.\n\n\
                   The folder must be empty or absent. It is written completely or not at all.\n\n\
-                  Exit code 0 if the folder was written, 1 if not, 2 for usage errors."
+                  Exit code 0 if the folder was written, 1 if not."
 )]
 pub(crate) struct Migrate {
     /// Catalog: a folder, an OCI image layout (oci:FOLDER[:NAME]) or an image

@@ -23,8 +23,8 @@ use crate::{
                   A reference is a folder with a catalog, a folder with a bundle (it has the sub-folders manifests \
                   and metadata), an OCI image layout, or an image of a catalog or a bundle, as its labels say. \
                   Documents are sorted by package, schema and name. Nothing is validated: see olm catalog validate.\n\n\
-                  Exit code 0 if everything was printed, 1 if a reference cannot be rendered (nothing is printed then), 2 \
-                  for usage errors."
+                  Exit code 0 if everything was printed, 1 if a reference cannot be rendered (nothing is printed \
+                  then)."
 )]
 pub(crate) struct Render {
     /// Folders, OCI image layouts (oci:FOLDER[:NAME]) and images

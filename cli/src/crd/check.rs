@@ -21,9 +21,12 @@ use super::{
 };
 use crate::{
     cluster::Cluster,
-    output::{self, Exit, Format, below},
+    output::{self, Differs, Format, below, counted},
     sources::{Registries, Source},
 };
+
+/// So many findings that say the same of different places are shown as one.
+const GROUPED_MIN: usize = 3;
 
 /// `olm crd check`
 #[derive(Debug, Args)]
@@ -88,9 +91,9 @@ pub(crate) enum Change {
 
 impl Check {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let answer = self.answer().await.map_err(Exit::Failed)?;
+        let answer = self.answer().await?;
         output::answer(out, self.output, &answer, text)?;
-        if answer.safe { Ok(()) } else { Err(Exit::Found.into()) }
+        if answer.safe { Ok(()) } else { Err(Differs.into()) }
     }
 
     async fn answer(&self) -> anyhow::Result<Answer> {
@@ -162,8 +165,41 @@ fn text(answer: &Answer) -> String {
     for definition in &answer.definitions {
         write_definition(&mut text, definition);
     }
-    text.push_str(if answer.safe { "Every change is safe." } else { "There are unsafe changes." });
+    text.push_str(&verdict(&answer.definitions));
     text
+}
+
+/// Findings that say the same of many places: the first of them, and how many more there are. Fewer stay as they are.
+fn grouped(findings: &[Finding]) -> Vec<(&Finding, usize)> {
+    let same = |finding: &Finding| {
+        let Finding { check, text, reason, .. } = finding;
+        (*check, text.clone(), *reason)
+    };
+    let mut counts = BTreeMap::new();
+    for finding in findings {
+        *counts.entry(same(finding)).or_insert(0_usize) += 1;
+    }
+    let mut shown = Vec::new();
+    for finding in findings {
+        match counts.get(&same(finding)).copied().unwrap_or_default() {
+            // Its group has been shown.
+            0 => {}
+            count if count < GROUPED_MIN => shown.push((finding, 0)),
+            count => {
+                shown.push((finding, count - 1));
+                counts.insert(same(finding), 0);
+            }
+        }
+    }
+    shown
+}
+
+/// The sentence that decides: whether all changes are safe, else how many definitions are not.
+pub(crate) fn verdict(definitions: &[Definition]) -> String {
+    match definitions.iter().filter(|definition| !definition.safe).count() {
+        0 => "Every change is safe.".to_owned(),
+        count => format!("There are unsafe changes: in {count} of {}.", counted(definitions.len(), "CRD")),
+    }
 }
 
 /// One line for the definition, one for each finding, and those on objects.
@@ -177,12 +213,16 @@ pub(crate) fn write_definition(text: &mut String, definition: &Definition) {
     };
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{}  {change}", one_line(&definition.name));
-    for finding in &definition.findings {
+    for (finding, more) in grouped(&definition.findings) {
         // The text of a finding may have several lines.
         let shown = below(&finding.to_string(), 11);
         let _ = match finding.verdict {
-            Verdict::Refused => writeln!(text, "  unsafe   {shown}"),
-            Verdict::Allowed => writeln!(text, "  allowed  {shown} ({})", finding.reason),
+            Verdict::Refused => write!(text, "  unsafe   {shown}"),
+            Verdict::Allowed => write!(text, "  allowed  {shown} ({})", finding.reason),
+        };
+        let _ = match more {
+            0 => writeln!(text),
+            more => writeln!(text, "; and {}, listed with -o json", counted(more, "more place")),
         };
     }
     if let Some(objects) = &definition.objects {

@@ -6,14 +6,14 @@ use olm_dependencies::{Provider, Requirement, Work, cluster_extension, providers
 use olm_fbc::PackageContent;
 use olm_resolve::{
     Audience, CatalogView, DeprecationData, DeprecationReason, RejectedCandidate, Request, Resolution,
-    ResolveError, SUMMARY_BUNDLES_MAX, advice, deprecation_status, explain, summary,
+    ResolveError, SUMMARY_BUNDLES_MAX, advice, deprecation_status, explain, resolve, summary, upgrade_path,
 };
+use olm_semver::Version;
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::catalogs::Catalog;
-use crate::output::below;
+use crate::{catalogs::Catalog, output::below};
 
 /// The whole answer.
 #[derive(Debug, Default, Serialize)]
@@ -26,6 +26,9 @@ pub(super) struct Answer {
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
+    /// Versions of the upgrades that together lead where no single one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<Vec<String>>,
     /// Messages of the deprecations that apply to the chosen bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     deprecations: Vec<String>,
@@ -54,7 +57,7 @@ struct Needed {
 }
 
 impl Answer {
-    pub(super) fn new(
+    pub(super) async fn new(
         request: &Request,
         views: &[CatalogView<'_>],
         catalogs: &[Catalog],
@@ -65,12 +68,13 @@ impl Answer {
         match result {
             Ok(found) => Self {
                 deprecations: deprecations(request, &found),
-                requirements: needed(&found, catalogs, explains),
+                requirements: needed(&found, catalogs, explains).await,
                 resolution: Some(found),
                 rejected,
                 ..Self::default()
             },
             Err(error) => Self {
+                path: path(request, views),
                 summary: summary(&error.rejected, SUMMARY_BUNDLES_MAX),
                 advice: advice(&error, Audience::CommandLine),
                 error: Some(error.to_string()),
@@ -111,6 +115,14 @@ impl Answer {
         if let Some(advice) = &self.advice {
             let _ = write!(text, "\n{advice}");
         }
+        if let Some(path) = &self.path {
+            let _ = write!(
+                text,
+                "\nUpgrades lead there in {} steps: {} (see olm catalog path)",
+                path.len(),
+                path.join(", then ")
+            );
+        }
         match &self.rejected {
             Some(all) if all.is_empty() => {}
             Some(all) => {
@@ -126,6 +138,17 @@ impl Answer {
         }
         text
     }
+}
+
+/// The versions of several upgrades that lead from the installed bundle to the one that would be chosen without it.
+fn path(request: &Request, views: &[CatalogView<'_>]) -> Option<Vec<String>> {
+    let installed = request.installed.as_ref()?;
+    let version: Version = installed.version.parse().ok()?;
+    let wanted = resolve(&Request { installed: None, ..request.clone() }, views).ok()?;
+    let view = views.iter().find(|view| view.name == wanted.catalog)?;
+    let content = view.content.as_ref().ok()?;
+    let hops = upgrade_path(content, (&installed.name, &version), &wanted.bundle, &request.channels).ok()?;
+    Some(hops.iter().map(|hop| hop.version.to_string()).collect()).filter(|hops: &Vec<String>| hops.len() > 1)
 }
 
 impl Needed {
@@ -159,33 +182,38 @@ fn deprecations(request: &Request, found: &Resolution) -> Vec<String> {
 }
 
 /// The requirements that the bundle declares in its catalog. One that cannot be understood is reported as such.
-fn needed(found: &Resolution, catalogs: &[Catalog], explains: bool) -> Vec<Needed> {
+async fn needed(found: &Resolution, catalogs: &[Catalog], explains: bool) -> Vec<Needed> {
     match requirements(&found.properties) {
         Ok(mut all) => {
             // Packages first: what they bring may be what the others ask for.
             all.sort_by_key(|requirement| requirement.packages().is_empty());
             let mut named = BTreeSet::new();
-            all.iter().map(|one| one_needed(one, catalogs, explains, &mut named)).collect()
+            let mut needed = Vec::new();
+            for one in &all {
+                needed.push(one_needed(one, catalogs, explains, &mut named).await);
+            }
+            needed
         }
         Err(error) => vec![Needed { requirement: error.to_string(), met_by: None, extension: None }],
     }
 }
 
 /// One of them; extensions for packages that are `named` already are not written out again.
-fn one_needed(
+async fn one_needed(
     requirement: &Requirement,
     catalogs: &[Catalog],
     explains: bool,
     named: &mut BTreeSet<String>,
 ) -> Needed {
-    let met_by = explains.then(|| {
-        let packages = packages_for(requirement, catalogs);
+    let mut met_by = None;
+    if explains {
+        let packages = packages_for(requirement, catalogs).await;
         let views: Vec<(&str, i32, &PackageContent)> = packages
             .iter()
             .map(|(catalog, package)| (catalog.name.as_str(), catalog.priority, package))
             .collect();
-        providers(requirement, &views, &Work::default())
-    });
+        met_by = Some(providers(requirement, &views, &Work::default()));
+    }
     let first = met_by.as_ref().and_then(|all| all.first());
     let first = first.filter(|first| named.insert(first.package.clone()));
     let extension = first.map(|first| cluster_extension(requirement, first));
@@ -193,7 +221,7 @@ fn one_needed(
 }
 
 /// The packages that might meet the requirement. A catalog that cannot be read any more is skipped.
-fn packages_for<'a>(
+async fn packages_for<'a>(
     requirement: &Requirement,
     catalogs: &'a [Catalog],
 ) -> Vec<(&'a Catalog, PackageContent)> {
@@ -202,9 +230,13 @@ fn packages_for<'a>(
         requirement.search_terms().into_iter().map(|text| json!(text).to_string()).collect();
     let mut found = Vec::new();
     for catalog in catalogs {
-        found.extend(names.iter().filter_map(|name| catalog.package(name).ok()).map(|p| (catalog, p)));
-        let mentioning = terms.iter().filter_map(|term| catalog.mentioning(term).ok()).flatten();
-        found.extend(mentioning.map(|p| (catalog, p)));
+        for name in &names {
+            found.extend(catalog.package(name).await.ok().map(|package| (catalog, package)));
+        }
+        for term in &terms {
+            let mentioning = catalog.mentioning(term).await.unwrap_or_default();
+            found.extend(mentioning.into_iter().map(|package| (catalog, package)));
+        }
     }
     found
 }

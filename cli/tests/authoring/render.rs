@@ -272,7 +272,7 @@ fn references_that_cannot_be_rendered_are_refused_and_nothing_is_printed() {
 }
 
 #[test]
-fn wrong_arguments_are_told_with_exit_code_two() {
+fn wrong_arguments_are_reported_with_exit_code_one() {
     for (arguments, wanted) in [
         (&["catalog", "render"][..], "required"),
         (
@@ -285,7 +285,7 @@ fn wrong_arguments_are_told_with_exit_code_two() {
     ] {
         let output = olm(arguments);
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(wanted), "{text}");
     }
     for group in [

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::sample::{catalog, fails, prints, read, sample, write};
+use super::sample::{catalog, fails, olm_in, prints, read, sample, write};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
@@ -33,6 +33,12 @@ fn init_prints_a_package_with_description_and_icon() {
         prints(root.path(), &["catalog", "init", "p", "-o", "yaml"]),
         "---\ndefaultChannel: \"\"\nname: p\nschema: olm.package\n"
     );
+    let warned =
+        String::from_utf8(olm_in(root.path(), &["catalog", "init", "Foo_Bar"]).stderr).expect("text");
+    assert!(warned.contains("cannot ask for a package of this name"), "{warned}");
+    assert!(warned.contains("no default channel, without which olm catalog validate rejects it"), "{warned}");
+    let fine = olm_in(root.path(), &["catalog", "init", "p", "-c", "stable"]);
+    assert!(fine.stderr.is_empty(), "{fine:?}");
     let (_, error) = fails(root.path(), 1, &["catalog", "init", "p", "-i", "README.md"]);
     assert_eq!(
         error,

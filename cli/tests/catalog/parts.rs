@@ -52,7 +52,7 @@ fn filter_refuses_what_is_not_there_and_leaves_nothing_behind() {
     write(root.path(), "c/all.yaml", &two_channels());
     write(root.path(), "full/file", "");
     for (arguments, code, expected) in [
-        (&["out"][..], 2, "--package <PACKAGE>"),
+        (&["out"][..], 1, "--package <PACKAGE>"),
         (&["out", "-p", "nope"], 1, "error: c: package \"nope\" not found"),
         (&["out", "-c", "p"], 1, "--channel \"p\": name package and channel as PACKAGE/CHANNEL"),
         (&["out", "-c", "p/x"], 1, "package \"p\" has no channel \"x\""),

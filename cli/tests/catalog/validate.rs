@@ -179,7 +179,7 @@ fn a_packed_catalog_is_validated_in_its_layout_as_in_its_folder() {
 #[test]
 fn a_missing_folder_is_not_found() {
     let root = folder();
-    let (_, error) = fails(root.path(), 2, &["catalog", "validate", "./missing"]);
+    let (_, error) = fails(root.path(), 1, &["catalog", "validate", "./missing"]);
     assert!(
         error.contains("\"./missing\" is neither a file or folder here nor an image reference"),
         "{error}"

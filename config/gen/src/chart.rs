@@ -15,7 +15,7 @@ const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
 /// The files of the chart, below `config`.
 pub(crate) fn files(parts: &Parts, variants: &[Variant]) -> Vec<(PathBuf, Vec<Value>)> {
     let cloned = |objects: &[Value]| objects.to_vec();
-    let (namespace, rights) = parts.rights.split_at(1);
+    let (namespace, rbac) = parts.rbac.split_at(1);
     let is = |kind: &'static str| move |object: &&Value| object["kind"] == kind;
     let only =
         |objects: &[Value], kind: &'static str| objects.iter().filter(is(kind)).cloned().collect::<Vec<_>>();
@@ -23,12 +23,12 @@ pub(crate) fn files(parts: &Parts, variants: &[Variant]) -> Vec<(PathBuf, Vec<Va
         let stays = |object: &&Value| !kinds.iter().any(|kind| object["kind"] == *kind);
         objects.iter().filter(stays).cloned().collect::<Vec<_>>()
     };
-    let (cluster_role, rights): (Vec<Value>, Vec<Value>) =
-        rights.iter().cloned().partition(|object| object["kind"] == "ClusterRole");
+    let (cluster_role, rbac): (Vec<Value>, Vec<Value>) =
+        rbac.iter().cloned().partition(|object| object["kind"] == "ClusterRole");
     let mut files = vec![
         ("namespace", kept(namespace)),
         ("crds", kept(&parts.crds)),
-        ("rights", [rights, cloned(&parts.people)].concat()),
+        ("rbac", [rbac, cloned(&parts.people)].concat()),
         ("cluster-role", cluster_role),
         ("restricted-cluster-role", vec![parts.restricted.clone()]),
         ("admission", [cloned(&parts.policies), cloned(&parts.warnings)].concat()),

@@ -15,7 +15,7 @@ pub(crate) struct Parts {
     /// Each in a file of its own, named after the CRD.
     pub(crate) crds: Vec<Value>,
     /// Namespace, ServiceAccount and permissions of operator-controller.
-    pub(crate) rights: Vec<Value>,
+    pub(crate) rbac: Vec<Value>,
     /// The permissions in the cluster, except to act as any ServiceAccount.
     pub(crate) restricted: Value,
     /// Roles for people.
@@ -47,7 +47,7 @@ impl Parts {
         }
         Ok(Self {
             crds,
-            rights: all_labelled(rbac::objects()),
+            rbac: all_labelled(rbac::objects()),
             restricted: labelled(rbac::cluster_role(rbac::Accounts::Granted), "operator-controller"),
             people: all_labelled(people::objects()),
             policies: all_labelled(operator_controller::admission_objects(rbac::NAMESPACE)),
@@ -63,11 +63,11 @@ impl Parts {
     /// Everything of the default installation, in the order it can be applied.
     pub(crate) fn install(&self) -> Vec<&Value> {
         // The namespace comes before ServiceAccount and roles.
-        let (namespace, rights) = self.rights.split_at(1);
+        let (namespace, rbac) = self.rbac.split_at(1);
         let groups: [&[Value]; 8] = [
             namespace,
             &self.crds,
-            rights,
+            rbac,
             &self.people,
             &self.policies,
             &self.warnings,
@@ -81,8 +81,8 @@ impl Parts {
     pub(crate) fn files(&self) -> Vec<(PathBuf, Vec<&Value>)> {
         let file = |path: &str, objects: Vec<_>| (PathBuf::from(path), objects);
         let mut files = vec![
-            file("rbac/operator-controller.yaml", self.rights.iter().collect()),
-            file("overlays/restricted-accounts/rights.patch.yaml", vec![&self.restricted]),
+            file("rbac/operator-controller.yaml", self.rbac.iter().collect()),
+            file("overlays/restricted-accounts/cluster-role.patch.yaml", vec![&self.restricted]),
             file("rbac/people.yaml", self.people.iter().collect()),
             file("admission/operator-controller.yaml", self.policies.iter().collect()),
             file("admission/warnings.yaml", self.warnings.iter().collect()),

@@ -19,13 +19,13 @@ const REPLICAS: u32 = 2;
 
 /// Everything, in the order it can be applied.
 pub(crate) fn objects() -> Vec<Value> {
-    let mut objects = rights();
+    let mut objects = rbac();
     objects.extend(network::catalogd_objects());
     objects.push(CATALOGD.deployment(REPLICAS));
     objects
 }
 
-fn rights() -> Vec<Value> {
+fn rbac() -> Vec<Value> {
     let account = CATALOGD.deployment;
     let subject = json!([{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}]);
     let reference = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": ROLE});

@@ -99,7 +99,7 @@ pub(crate) async fn plan(
         }
     }
     let is_blocked = |obstacle: &Option<Cause>| obstacle.is_some() && !cx.only_plans;
-    let (missing_rights, refusal) = if is_blocked(&obstacle) {
+    let (missing_permissions, refusal) = if is_blocked(&obstacle) {
         (Section::unknown(OBSTACLE), None)
     } else {
         permissions::missing(cx, &client, (account, &draft), &served, &revision).await
@@ -108,7 +108,7 @@ pub(crate) async fn plan(
     let (objects, dry_run) = if is_blocked(&obstacle) {
         (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE))
     } else {
-        let is_short = missing_rights.known().is_some_and(|missing| !missing.is_empty());
+        let is_short = missing_permissions.known().is_some_and(|missing| !missing.is_empty());
         let asker = if is_short { Err(permissions::MISSING.to_owned()) } else { client.clone() };
         // Whoever only plans may have no token of the ServiceAccount; the controller may read little by itself.
         let reader = if cx.only_plans { cx.controller() } else { reviewer };
@@ -128,14 +128,14 @@ pub(crate) async fn plan(
             digest: draft.inputs_digest.clone(),
             content_digest: content_digest(&draft.phases),
             namespace: extension.spec.namespace.clone(),
-            account: format!("{}/{}", account.namespace, account.name),
+            service_account: format!("{}/{}", account.namespace, account.name),
         },
         resolution: Section::Known(resolution(&draft, revisions)),
         objects,
         images: known(old.as_ref(), |old| image_changes(old.iter().copied(), new())),
         crds: Section::Known(findings),
-        missing_rights,
-        operator_rights: known(old.as_ref(), |old| operator_permissions(old.iter().copied(), new())),
+        missing_permissions,
+        operator_permissions: known(old.as_ref(), |old| operator_permissions(old.iter().copied(), new())),
         dry_run,
         refusal: None,
         notes: notes.clone(),

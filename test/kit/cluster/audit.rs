@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{catalogd, operator, rights_used};
+use crate::{catalogd, operator, permissions_used};
 
 /// Verbs that change nothing.
 const READS: [&str; 3] = ["get", "list", "watch"];
@@ -91,7 +91,7 @@ pub(super) fn read(log: &Path, from: u64) -> Result<Vec<AuditEvent>> {
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let events = whole.lines().map(event).collect::<Result<Vec<_>>>()?;
     // Where the rights that are used are kept, the log has the programs' reads for that, of which tests need not know.
-    let keeps_rights = rights_used::folder().is_some();
+    let keeps_rights = permissions_used::folder().is_some();
     let for_rights = |event: &AuditEvent| {
         keeps_rights
             && [operator::USER, catalogd::USER].contains(&event.user.as_str())

@@ -39,7 +39,7 @@ impl Cluster {
         Ok(())
     }
 
-    async fn ask_etcd(&self, what: &str, question: &Value) -> Result<Value> {
+    pub(super) async fn ask_etcd(&self, what: &str, question: &Value) -> Result<Value> {
         let url = format!("{}/v3/{what}", self.own()?.etcd);
         let client = reqwest::Client::builder().no_proxy().build()?;
         let answer = client.post(url).body(question.to_string()).send().await?;

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::Api;
 
 use super::{Options, Own, client, node};
+use crate::permissions_used;
 use crate::process::free_ports;
-use crate::rights_used;
 use crate::supervisor::Program;
 use crate::{
     pki::{Authority, IdentityFiles, write_service_account_keys},
@@ -41,7 +41,7 @@ pub(super) async fn start(tools: &Tools, options: &Options) -> Result<Own> {
 async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
     let directory = StateDirectory::new("cluster")?;
     let path = &directory.path().to_owned();
-    rights_used::expect(path)?;
+    permissions_used::expect(path)?;
     let [etcd_port, peer_port, port] = free_ports()?;
     let server = format!("https://127.0.0.1:{port}");
 
@@ -144,7 +144,8 @@ pub(crate) fn write_files(path: &Path, server: &str, addresses: &[&str]) -> Resu
     let names =
         ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "10.96.0.1"];
     authority.server("kube-apiserver", &[&names[..], addresses].concat())?.write(path, "apiserver")?;
-    let policy = if rights_used::folder().is_some() { rights_used::AUDIT_POLICY } else { AUDIT_POLICY };
+    let policy =
+        if permissions_used::folder().is_some() { permissions_used::AUDIT_POLICY } else { AUDIT_POLICY };
     fs::write(path.join("audit-policy.yaml"), policy)?;
     // Made here, so that it can be read before the first write.
     fs::write(path.join("audit.log"), "")?;

@@ -10,11 +10,11 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::signal::unix::{SignalKind, signal};
 
+use olm_test::{permissions_used, sample_operator, tools::node};
 use olm_test::{
     prelude::*,
     tools::e2e::{Choice, MIRRORED, PREVIOUS, Place, REGISTRY_PULL, REGISTRY_PUSH},
 };
-use olm_test::{rights_used, sample_operator, tools::node};
 use olm_test_programs::controlplane::{Tool, Tools};
 
 /// The tests in their order, and what of them is run. Each is run on what the one before left.
@@ -116,7 +116,7 @@ async fn run(choice: Choice, stay: bool) -> Result<()> {
         let mut tests = tests(&root, &["--test", suite, "--", "--nocapture", "--test-threads=1"]);
         tests.env("OLM_TEST_LONG", "1").env("OLM_TEST_BUILT", "1").env("PATH", &path);
         // The rights used are those of the cluster, which is this process'.
-        tests.envs(environment.clone()).env_remove(rights_used::FOLDER);
+        tests.envs(environment.clone()).env_remove(permissions_used::FOLDER);
         if let Some(folder) = &previous {
             tests.env(PREVIOUS, folder);
         }

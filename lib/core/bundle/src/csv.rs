@@ -118,7 +118,7 @@ pub struct Permission {
 }
 
 impl Permission {
-    /// The account's name; the entry as hashed may have an empty one.
+    /// The ServiceAccount's name; the entry as hashed may have an empty one.
     pub fn account(&self) -> &str {
         if self.service_account_name.is_empty() { "default" } else { &self.service_account_name }
     }

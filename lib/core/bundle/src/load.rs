@@ -1,7 +1,7 @@
 //! Reading a bundle's files.
 //!
-//! Every file of `manifests/` is read, in byte order of the names, whatever it is called; documents are told
-//! apart by kind only. Differences from upstream: several CSVs are refused instead of the last one winning,
+//! Every file of `manifests/` is read, in byte order of the names, whatever it is called; documents are
+//! distinguished by kind only. Differences from upstream: several CSVs are rejected instead of the last one winning,
 //! and messages name the place of a wrong type but never quote objects.
 //!
 //! Source: operator-controller `rukpak/bundle/source/source.go`.

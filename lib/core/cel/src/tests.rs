@@ -7,7 +7,7 @@ use crate::{Budget, Evaluated, Patterns, Stop, Typing, Untyped, Value, evaluate,
 const STEPS: u64 = 1_000_000;
 
 /// Whether the rule holds for `self`.
-fn judged(rule: &str, this: &Json) -> Result<bool, Stop> {
+fn evaluated(rule: &str, this: &Json) -> Result<bool, Stop> {
     let expression = parse(rule, &mut Patterns::default()).expect(rule);
     let this = Untyped.value(this).expect("a value");
     let result: Evaluated<'_> = evaluate(&expression, vec![("self", this)], None, &mut Budget::new(STEPS));
@@ -32,7 +32,7 @@ fn what_costs_much_exhausts_the_budget() {
             json!({"n": numbers, "p": "\\pL{50}"}),
         ),
     ] {
-        assert_eq!(judged(rule, &this), Err(Stop::Exhausted), "{rule}");
+        assert_eq!(evaluated(rule, &this), Err(Stop::Exhausted), "{rule}");
     }
 }
 
@@ -40,7 +40,7 @@ fn what_costs_much_exhausts_the_budget() {
 fn a_computed_pattern_is_made_once() {
     let numbers: Vec<usize> = (0..5_000).collect();
     let this = json!({"n": numbers, "p": r"^\pL{10}$"});
-    assert_eq!(judged("self.n.all(i, !'a'.matches(self.p))", &this), Ok(true));
+    assert_eq!(evaluated("self.n.all(i, !'a'.matches(self.p))", &this), Ok(true));
 }
 
 #[test]
@@ -48,12 +48,12 @@ fn copies_of_computed_texts_cost_nothing() {
     let numbers: Vec<usize> = (0..1_000).collect();
     let this = json!({"n": numbers, "t": "a".repeat(1 << 20)});
     let rule = "[self.t + 'b'].all(t, self.n.all(i, [t, t, t].size() == 3))";
-    assert_eq!(judged(rule, &this), Ok(true));
+    assert_eq!(evaluated(rule, &this), Ok(true));
 }
 
 #[test]
 fn sums_of_durations_do_not_overflow() {
     let doubled = ".map(d, d + d)".repeat(70);
     let rule = format!("[duration('2540000h')]{doubled}.size() == 1");
-    assert_eq!(judged(&rule, &json!(null)), Err(Stop::Failed("duration overflow")));
+    assert_eq!(evaluated(&rule, &json!(null)), Err(Stop::Failed("duration overflow")));
 }

@@ -58,7 +58,7 @@ fn scope(old: &Definition<'_>, new: &Definition<'_>) -> Option<Finding> {
         .then(|| Finding::new(Scope::Crd, "spec.scope", Check::Scope, values, Reason::Incompatible, text))
 }
 
-/// The versions at which objects are stored and that the new definition lacks, as one finding. Removing others is
+/// The versions at which objects are stored and that the new definition does not have, as one finding. Removing others is
 /// allowed, as by crdify.
 fn removed_versions(old: &Definition<'_>, new: &Definition<'_>) -> Option<Finding> {
     let removed: BTreeSet<&str> =

@@ -54,7 +54,7 @@ fn edges(
     installed: &[InstalledBundle<'_>],
     served: &dyn Fn(&GroupVersionKind) -> bool,
 ) -> BTreeMap<usize, Option<BTreeSet<usize>>> {
-    // Each has a share of the work, so that nobody's expressions hold up the others.
+    // Each has a share of the work, so that the expressions of one do not delay the others.
     let work = Work::shares(waiting.len());
     let unmet: Vec<Vec<&Requirement>> = waiting
         .iter()

@@ -140,8 +140,12 @@ fn a_kind_is_met_by_a_bundle_or_by_the_cluster() {
         {"type": "olm.gvk.required", "value": kind("Table")},
         {"type": "olm.gvk.required", "value": kind("Table")},
     ]));
-    let told: Vec<_> = requirements(&own).unwrap().iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["kind Table of g/v1"], "what it brings itself is no requirement, and each counts once");
+    let found: Vec<_> = requirements(&own).unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        found,
+        ["kind Table of g/v1"],
+        "what it brings itself is no requirement, and each counts once"
+    );
 }
 
 #[test]
@@ -204,7 +208,7 @@ fn what_cannot_be_understood_is_refused() {
         .fold(json!({"gvk": kind("A")}), |inner, _| json!({"all": {"constraints": [inner]}}));
     let many = json!({"any": {"constraints": vec![json!({"gvk": kind("A")}); 300]}});
     let large = json!({"failureMessage": "x".repeat(140_000), "gvk": kind("A")});
-    for (kind_of, value, told) in [
+    for (kind_of, value, text) in [
         ("olm.package.required", json!("db"), "property olm.package.required: want {\"packageName\""),
         ("olm.package.required", json!({}), "property olm.package.required: packageName is empty"),
         (
@@ -240,7 +244,7 @@ fn what_cannot_be_understood_is_refused() {
         ("olm.constraint", large, "olm.constraint value is greater than max constraint size 131072 bytes"),
     ] {
         let error = one(kind_of, value).unwrap_err().to_string();
-        assert!(error.starts_with(told), "{error}");
+        assert!(error.starts_with(text), "{error}");
     }
     let all: Vec<Property> = (0..300)
         .map(|i| Property {
@@ -335,7 +339,7 @@ impl Needs {
         can_proceed(&format!("p{index}"), &waiting, &present, &|_| false)
     }
 
-    /// Installs until nothing goes on any more; also checks that nobody overtakes what is not on a cycle with it.
+    /// Installs until nothing more can be installed; also checks that none overtakes one outside of its cycle.
     fn run(&self) -> BTreeSet<usize> {
         let mut installed = BTreeSet::new();
         while let Some(next) =

@@ -1,5 +1,5 @@
-//! Why a catalog's bytes were refused. The texts name positions, never content: they end in the status
-//! of an object that everybody may read.
+//! Why a catalog's bytes were rejected. The texts name positions, never content: they end in the status
+//! of an object that many users may read.
 
 use std::io;
 

@@ -187,7 +187,7 @@ fn set_character(characters: &mut impl Iterator<Item = char>) -> Option<char> {
     }
 }
 
-/// Compares one name; a star goes back at most once per character, so the time is bounded by the product.
+/// Compares one name; a star backtracks at most once per character, so the time is bounded by the product.
 fn name_matches(tokens: &[Token], name: &str) -> bool {
     let name: Vec<char> = name.chars().collect();
     let (mut token, mut at) = (0, 0);

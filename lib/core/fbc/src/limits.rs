@@ -13,7 +13,7 @@ pub const DOCUMENTS_MAX: usize = 500_000;
 /// (8,000 documents, 333 packages) takes 2 MB.
 pub const INDEX_BYTES_MAX: usize = 32 << 20;
 /// Memory that is reckoned for a document or record, for a different value beside its text, and for a place where a value
-/// stands, in bytes.
+/// occurs, in bytes.
 pub(crate) const INDEX_DOCUMENT_BYTES: usize = 16;
 /// See [`INDEX_DOCUMENT_BYTES`].
 pub(crate) const INDEX_VALUE_BYTES: usize = 112;

@@ -12,7 +12,7 @@ use olm_yaml::RepairBudget;
 
 use crate::{Envelope, FbcError, WindowReader};
 
-/// So many bytes at the head of a file are looked at to tell JSON from YAML.
+/// So many bytes at the head of a file decide whether it is JSON or YAML.
 const PEEK_BYTES: usize = 4096;
 
 /// A document of a catalog, borrowed from the reader that found it.

@@ -1,7 +1,7 @@
 //! The deletion policy of an extension, and the form of objects that it retains.
 //!
-//! The garbage collector removes objects with an owner reference, with foreground propagation without a request to
-//! anybody. So retained objects have none: an annotation with the UID of their ClusterObjectSet names the owner, which
+//! The garbage collector removes objects with an owner reference, with foreground propagation without asking
+//! their controller. So retained objects have none: an annotation with the UID of their ClusterObjectSet names the owner, which
 //! together with the revision annotation counts as much as a controller reference does.
 
 use olm_api::names::{
@@ -90,7 +90,7 @@ pub fn form_patch(live: &Value, owner: &Owner) -> Vec<Value> {
     with_version(live, form_operations(live, owner))
 }
 
-/// The same for an object that the revision may take, whoever has it now.
+/// The same for an object that the revision may take, whatever owns it now.
 pub fn taking_form_patch(live: &Value, owner: &Owner) -> Vec<Value> {
     with_version(live, form_operations(live, owner))
 }
@@ -103,7 +103,7 @@ pub(crate) fn is_controlled_by(live: &Value, uid: &str) -> bool {
     }
 }
 
-/// The operations that change the form of an object, whoever has it now, into the one `owner` gives it. Empty
+/// The operations that change the form of an object, whatever owns it now, into the one `owner` gives it. Empty
 /// when applying the desired object is enough.
 pub(crate) fn form_operations(live: &Value, owner: &Owner) -> Vec<Value> {
     let keeps = owner.policy.keeps(&ObjectKey::of(live));
@@ -360,8 +360,8 @@ mod tests {
     #[test]
     fn a_crd_goes_without_its_webhook_only_if_everything_is_stored_in_one_version() {
         assert_eq!(readable_without_webhook(&converting(&["v2"])), Ok(()));
-        let told = readable_without_webhook(&converting(&["v1", "v2"])).unwrap_err();
-        assert!(told.contains("stored in v1, not only in its storage version \"v2\""), "{told}");
+        let error = readable_without_webhook(&converting(&["v1", "v2"])).unwrap_err();
+        assert!(error.contains("stored in v1, not only in its storage version \"v2\""), "{error}");
         let mut plain = converting(&["v1", "v2"]);
         plain["spec"]["conversion"] = json!({"strategy": "None"});
         assert_eq!(readable_without_webhook(&plain), Ok(()));

@@ -275,7 +275,7 @@ mod tests {
             ("kept, newer sibling", kept("three", "ext", "pkg"), [leave, leave, leave]),
             ("kept, same number", kept("twin", "ext", "pkg"), [collide, collide, collide]),
             ("kept, its revision is gone", kept("gone", "ext", "pkg"), [take, take, take]),
-            ("kept, its revision stands", kept("standing", "ext", "pkg"), [stays, stays, stays]),
+            ("kept, its revision exists", kept("standing", "ext", "pkg"), [stays, stays, stays]),
             ("kept for another package", kept("gone", "ext", "other"), [stays, stays, stays]),
         ];
         let (owner, siblings, present) = (owner(), siblings(), BTreeSet::from(["standing".to_owned()]));

@@ -48,7 +48,7 @@ pub enum ReleaseError {
         /// Column, from 1.
         column: usize,
     },
-    /// Secret and content tell different things.
+    /// Secret and content disagree.
     #[error("its status is not \"{DEPLOYED}\" although its Secret says so")]
     NotDeployed,
     /// A line of the manifest is not an object.

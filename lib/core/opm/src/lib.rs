@@ -10,13 +10,16 @@
 mod blob;
 mod decode;
 mod encode;
+mod images;
 pub mod limits;
 mod load;
 mod migrate;
 mod objects;
 mod outline;
 mod picture;
+mod profile;
 mod registry_v1;
+mod search;
 mod selection;
 // A structure a paragraph.
 #[rustfmt::skip]
@@ -27,11 +30,14 @@ mod write;
 
 pub use blob::{Blob, BlobProperty, BundleBlob, RelatedImage};
 pub use decode::{DecodeError, FieldError};
+pub use images::BundleImages;
 pub use load::{LoadError, each_document, outline};
 pub use migrate::{MigrationError, MigrationLevel, migrate};
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
 pub use picture::{PictureError, UpgradeGraph, View, mermaid, svg};
+pub use profile::{Api, Profile};
 pub use registry_v1::{BundleError, RegistryV1Bundle};
+pub use search::{Hit, SearchIndex};
 pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
 pub use validate::{ErrorTree, GraphError, Report, head, validate};
 pub use write::{Documents, Form, WriteError, document_text};

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::{DecodeError, decode, limits::WARNINGS_MAX, objects};
 
-/// Tells whether a text is an image reference as container tools write it (short names allowed); the error is
+/// Checks whether a text is an image reference as container tools write it (short names allowed); the error is
 /// their text. Given by the caller, because references belong to another crate.
 pub type ImageSyntax = fn(&str) -> Result<(), String>;
 

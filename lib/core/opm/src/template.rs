@@ -32,7 +32,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// Gives the blob of a bundle image, migrated as far as it shall be, or why there is none.
 pub type Bundles<'a> = &'a dyn Fn(&str) -> Result<BundleBlob, BoxError>;
 
-/// Tells whether blobs make a valid catalog; the error says why not.
+/// Checks whether blobs make a valid catalog; the error says why not.
 pub type Validate<'a> = &'a dyn Fn(&[Blob]) -> Result<(), String>;
 
 /// Which template it is.

@@ -11,7 +11,7 @@ use crate::{
     fields::stated,
     images::{ImageChange, image_changes},
     objects::ObjectPlan,
-    permissions::{Account, operator_permissions},
+    permissions::{ServiceAccountPermissions, operator_permissions},
 };
 
 /// The difference between the objects of two bundles, in the parts of a plan.
@@ -22,10 +22,10 @@ pub struct ContentDifference {
     pub objects: Vec<ObjectPlan>,
     /// Images of workloads, those that stay included.
     pub images: Vec<ImageChange>,
-    /// Permissions that the operator's accounts gain.
-    pub gained_rights: Vec<Account>,
+    /// Permissions that the operator's ServiceAccounts gain.
+    pub gained_permissions: Vec<ServiceAccountPermissions>,
     /// Permissions that they lose.
-    pub lost_rights: Vec<Account>,
+    pub lost_permissions: Vec<ServiceAccountPermissions>,
 }
 
 /// Compares the objects of two bundles.
@@ -38,8 +38,8 @@ pub fn content_difference(before: &[Value], after: &[Value]) -> ContentDifferenc
     ContentDifference {
         objects: keys.into_iter().map(plan).collect(),
         images: image_changes(before, after),
-        gained_rights: operator_permissions(before, after).increase,
-        lost_rights: operator_permissions(after, before).increase,
+        gained_permissions: operator_permissions(before, after).increase,
+        lost_permissions: operator_permissions(after, before).increase,
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
         ]
     }
 
-    fn rights_of(difference: &ContentDifference) -> String {
+    fn permissions_of(difference: &ContentDifference) -> String {
         let text = difference.to_text();
         text.split_once("New permissions of the operator").unwrap().1.to_owned()
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_compared_by_who_holds_them() {
+    fn permissions_are_compared_by_the_service_account_that_holds_them() {
         let pods = json!([{"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["get"]}]);
         let split = json!([
             {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]},
@@ -96,10 +96,10 @@ mod tests {
         ]);
         let old = objects("a", &pods);
         let same = content_difference(&old, &objects("b", &split));
-        assert_eq!((same.gained_rights, same.lost_rights), (Vec::new(), Vec::new()));
+        assert_eq!((same.gained_permissions, same.lost_permissions), (Vec::new(), Vec::new()));
         let other = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
         assert_eq!(
-            rights_of(&content_difference(&old, &objects("c", &other))),
+            permissions_of(&content_difference(&old, &objects("c", &other))),
             "\n  ns/sa\n    + /metrics: get in the whole cluster\nPermissions that the operator loses\n  ns/sa\n    \
              - pods: get in the whole cluster\n    - secrets: get in the whole cluster\n    ! may read Secrets of every namespace\n"
         );
@@ -110,21 +110,21 @@ mod tests {
         let old = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
         let mut new = objects("a", &json!([]));
         new[0]["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
-        let rights = rights_of(&content_difference(&old, &new));
+        let permissions = permissions_of(&content_difference(&old, &new));
         assert!(
-            rights.starts_with(
+            permissions.starts_with(
                 "\n  ns/sa\n    + *: * in the whole cluster\n    + */*: * in the whole cluster\n"
             )
         );
     }
 
     #[test]
-    fn accounts_of_equal_names_in_two_namespaces_are_two() {
+    fn service_accounts_of_equal_names_in_two_namespaces_are_two() {
         let old = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
         let mut new = old.clone();
         new[1]["subjects"][0]["namespace"] = json!("other");
         assert_eq!(
-            rights_of(&content_difference(&old, &new)),
+            permissions_of(&content_difference(&old, &new)),
             "\n  other/sa\n    + pods: get in the whole cluster\nPermissions that the operator loses\n  ns/sa\n    \
              - pods: get in the whole cluster\n"
         );

@@ -25,6 +25,6 @@ pub use difference::FieldChange;
 pub use dry_run::{Deferred, DryRun, DryRunVerdict, Refused};
 pub use images::{ImageChange, image_changes};
 pub use objects::{Change, Found, ObjectFacts, ObjectPlan, object_plan};
-pub use permissions::{Account, Permissions, operator_permissions};
+pub use permissions::{Permissions, ServiceAccountPermissions, operator_permissions};
 pub use plan::{CrdFinding, Inputs, InstalledBundle, NamedObject, Plan, Resolution};
 pub use section::Section;

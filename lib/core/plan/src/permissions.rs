@@ -1,6 +1,7 @@
-//! Permissions: what the installing account lacks, and what the accounts of the operator will hold.
+//! Permissions: those that the installing ServiceAccount does not have, and those that the
+//! ServiceAccounts of the operator will hold.
 //!
-//! They are listed by the accounts that hold them: names of roles are made from their content and identify nothing.
+//! They are listed by the ServiceAccounts that hold them: names of roles are made from their content and identify nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,30 +12,31 @@ use serde_json::Value;
 
 use crate::limits::PERMISSION_ENTRIES_MAX as ENTRIES_MAX;
 
-/// The permissions of one account of the operator.
+/// The permissions of one ServiceAccount of the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Account {
+pub struct ServiceAccountPermissions {
     /// Namespace and name.
-    pub account: String,
+    pub service_account: String,
     /// Permissions by roles of the bundle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rights: Vec<Permission>,
-    /// Roles that are not part of the bundle, with where they hold: others decide about their rules. Also roles that have too many rules to be listed.
+    pub permissions: Vec<Permission>,
+    /// Roles that are not part of the bundle, with where they hold: their rules may change.
+    /// Also roles that have too many rules to be listed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub foreign_roles: Vec<String>,
-    /// Powers of whoever gets hold of the account, by its cluster-wide permissions, the worst first.
+    /// Powers that come with its cluster-wide permissions, the worst first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dangers: Vec<String>,
 }
 
-/// The permissions of the operator's accounts.
+/// The permissions of the operator's ServiceAccounts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Permissions {
     /// All that they will hold.
-    pub held: Vec<Account>,
+    pub held: Vec<ServiceAccountPermissions>,
     /// Those that the installed revision does not give them; everything on a first installation.
-    pub increase: Vec<Account>,
+    pub increase: Vec<ServiceAccountPermissions>,
 }
 
 /// The permissions that the objects of a revision give to ServiceAccounts, compared with those of the installed one.
@@ -43,22 +45,22 @@ pub fn operator_permissions<'o, 'n>(
     new: impl IntoIterator<Item = &'n Value>,
 ) -> Permissions {
     let (old, new) = (holders(installed), holders(new));
-    let nobody = Holder::default();
+    let none = Holder::default();
     let nothing = Held::default();
-    let mut rights = Permissions::default();
+    let mut permissions = Permissions::default();
     let (mut of_held, mut of_increase) = (Comparison::default(), Comparison::default());
     for (account, holder) in &new {
-        rights.held.push(holder.beyond(account, &nothing, &nobody, &mut of_held));
-        let before = old.get(account).unwrap_or(&nobody);
+        permissions.held.push(holder.beyond(account, &nothing, &none, &mut of_held));
+        let before = old.get(account).unwrap_or(&none);
         let increase = holder.beyond(account, &before.held(), before, &mut of_increase);
-        if !increase.rights.is_empty() || !increase.foreign_roles.is_empty() {
-            rights.increase.push(increase);
+        if !increase.permissions.is_empty() || !increase.foreign_roles.is_empty() {
+            permissions.increase.push(increase);
         }
     }
-    rights
+    permissions
 }
 
-/// The permissions of one account.
+/// The permissions of one ServiceAccount.
 #[derive(Debug, Default)]
 struct Holder {
     rules: Vec<Permission>,
@@ -82,14 +84,20 @@ impl Holder {
         dangers(&self.held().cluster)
     }
 
-    /// The permissions that the account did not have as `before`, which is given as `held` too.
-    fn beyond(&self, account: &str, held: &Held, before: &Self, comparison: &mut Comparison) -> Account {
+    /// The permissions that the ServiceAccount did not have as `before`, which is given as `held` too.
+    fn beyond(
+        &self,
+        account: &str,
+        held: &Held,
+        before: &Self,
+        comparison: &mut Comparison,
+    ) -> ServiceAccountPermissions {
         let dangers = self.dangers();
-        let mut rights = comparison.missing(&self.rules, held);
-        rights.sort();
-        Account {
-            account: account.to_owned(),
-            rights,
+        let mut permissions = comparison.missing(&self.rules, held);
+        permissions.sort();
+        ServiceAccountPermissions {
+            service_account: account.to_owned(),
+            permissions,
             foreign_roles: self.foreign_roles.difference(&before.foreign_roles).cloned().collect(),
             dangers: dangers.difference(&before.dangers()).map(|one| one.meaning().to_owned()).collect(),
         }
@@ -168,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_goes_beyond_the_installed_rights_is_an_increase() {
+    fn only_what_goes_beyond_the_installed_permissions_is_an_increase() {
         let old = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["*"]}]));
         let same =
             objects("b", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]));
@@ -180,13 +188,13 @@ mod tests {
                 {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]},
             ]),
         );
-        let rights = operator_permissions(&old, &more);
-        assert_eq!(rights.held.len(), 1);
-        let [increase] = rights.increase.as_slice() else { panic!("{rights:?}") };
-        assert_eq!(increase.account, "ns/sa");
-        let [right] = increase.rights.as_slice() else { panic!("{increase:?}") };
-        assert_eq!(right.rule.resources, ["secrets".to_owned()].into());
-        assert_eq!(right.rule.verbs, ["get".to_owned(), "list".to_owned()].into());
+        let permissions = operator_permissions(&old, &more);
+        assert_eq!(permissions.held.len(), 1);
+        let [increase] = permissions.increase.as_slice() else { panic!("{permissions:?}") };
+        assert_eq!(increase.service_account, "ns/sa");
+        let [one] = increase.permissions.as_slice() else { panic!("{increase:?}") };
+        assert_eq!(one.rule.resources, ["secrets".to_owned()].into());
+        assert_eq!(one.rule.verbs, ["get".to_owned(), "list".to_owned()].into());
         assert_eq!(increase.dangers, ["may read Secrets of every namespace"]);
         assert_eq!(operator_permissions(&[], &more).increase.len(), 1, "all of it, the first time");
     }
@@ -196,21 +204,22 @@ mod tests {
         let binding = json!({"kind": "RoleBinding", "metadata": {"name": "b", "namespace": "kube-system"},
             "roleRef": {"kind": "Role", "name": "reader"},
             "subjects": [{"kind": "ServiceAccount", "name": "sa", "namespace": "ns"}, {"kind": "User", "name": "u"}]});
-        let rights = operator_permissions(&[], [&binding]);
-        assert_eq!(rights.increase[0].foreign_roles, ["Role reader in namespace kube-system"]);
+        let permissions = operator_permissions(&[], [&binding]);
+        assert_eq!(permissions.increase[0].foreign_roles, ["Role reader in namespace kube-system"]);
         assert!(operator_permissions([&binding], [&binding]).increase.is_empty());
     }
 
     #[test]
-    fn what_all_accounts_get_has_a_limit() {
+    fn what_all_service_accounts_get_has_a_limit() {
         let verbs: Vec<String> = (0..ENTRIES_MAX / 3).map(|i| i.to_string()).collect();
         let mut all = objects("a", &json!([{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]));
         let subject =
             |i: usize| json!({"kind": "ServiceAccount", "name": format!("sa{i}"), "namespace": "ns"});
         all[1]["subjects"] = (0..5).map(subject).collect();
-        let rights = operator_permissions(&[], &all);
-        let listed: Vec<bool> = rights.held.iter().map(|account| account.foreign_roles.is_empty()).collect();
+        let permissions = operator_permissions(&[], &all);
+        let listed: Vec<bool> =
+            permissions.held.iter().map(|account| account.foreign_roles.is_empty()).collect();
         assert_eq!(listed, [true, true, false, false, false]);
-        assert!(rights.held[4].foreign_roles[0].ends_with("with too many rules to be listed"));
+        assert!(permissions.held[4].foreign_roles[0].ends_with("with too many rules to be listed"));
     }
 }

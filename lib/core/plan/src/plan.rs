@@ -13,14 +13,14 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inputs {
-    /// Digest of everything the objects are made from: the bundle, the namespace, the account, the configuration.
+    /// Digest of everything the objects are made from: the bundle, the namespace, the ServiceAccount, the configuration.
     pub digest: String,
     /// Digest of the objects.
     pub content_digest: String,
     /// The install namespace.
     pub namespace: String,
-    /// The account that installs: namespace and name.
-    pub account: String,
+    /// The ServiceAccount that installs: namespace and name.
+    pub service_account: String,
 }
 
 /// The bundle that was chosen.
@@ -107,10 +107,10 @@ pub struct Plan {
     pub images: Section<Vec<ImageChange>>,
     /// CRDs that change in a way that matters to stored objects, and those that go.
     pub crds: Section<Vec<CrdFinding>>,
-    /// Permissions that the installing account lacks.
-    pub missing_rights: Section<Vec<Permission>>,
+    /// Permissions that the installing ServiceAccount does not have.
+    pub missing_permissions: Section<Vec<Permission>>,
     /// Permissions of the operator.
-    pub operator_rights: Section<Permissions>,
+    pub operator_permissions: Section<Permissions>,
     /// The API server's verdicts on the objects.
     pub dry_run: Section<DryRun>,
     /// Why the controller does not act for the extension at all, if it does not.
@@ -141,12 +141,12 @@ impl Plan {
             }
             crds.sort();
         }
-        if let Section::Known(missing) = &mut self.missing_rights {
+        if let Section::Known(missing) = &mut self.missing_permissions {
             missing.sort();
         }
-        if let Section::Known(rights) = &mut self.operator_rights {
-            rights.held.sort();
-            rights.increase.sort();
+        if let Section::Known(permissions) = &mut self.operator_permissions {
+            permissions.held.sort();
+            permissions.increase.sort();
         }
         if let Section::Known(said) = &mut self.dry_run {
             said.refused.sort();
@@ -179,10 +179,10 @@ impl Plan {
     pub fn blocked(&self) -> Vec<String> {
         let mut blocked: Vec<String> = self.refusal.iter().cloned().collect();
         for crd in self.crds.known().into_iter().flatten().filter(|crd| !crd.refused.is_empty()) {
-            blocked.push(format!("CRD {:?} cannot be replaced without harm", crd.name));
+            blocked.push(format!("CRD {:?} cannot be replaced safely", crd.name));
         }
-        if self.missing_rights.known().is_some_and(|missing| !missing.is_empty()) {
-            blocked.push(format!("service account {:?} lacks permissions", self.inputs.account));
+        if self.missing_permissions.known().is_some_and(|missing| !missing.is_empty()) {
+            blocked.push(format!("service account {:?} is missing permissions", self.inputs.service_account));
         }
         for refused in self.dry_run.known().into_iter().flat_map(|said| &said.refused) {
             blocked.push(format!("the API server refuses {}: {}", refused.object, refused.message));
@@ -227,13 +227,13 @@ pub(crate) mod tests {
         Plan {
             extension: "e".into(),
             revision: "e-1".into(),
-            inputs: Inputs { account: "n/installer".into(), ..Inputs::default() },
+            inputs: Inputs { service_account: "n/installer".into(), ..Inputs::default() },
             resolution: Section::Known(resolution),
             objects: Section::Known(objects),
             images: Section::Known(Vec::new()),
             crds: Section::Known(Vec::new()),
-            missing_rights: Section::Known(Vec::new()),
-            operator_rights: Section::Known(Permissions::default()),
+            missing_permissions: Section::Known(Vec::new()),
+            operator_permissions: Section::Known(Permissions::default()),
             dry_run: Section::Known(DryRun::default()),
             refusal: None,
             notes: Vec::new(),
@@ -290,7 +290,7 @@ pub(crate) mod tests {
         let mut plan = plan(Vec::new());
         assert!(plan.blocked().is_empty());
         plan.refusal = Some("another namespace".into());
-        plan.missing_rights = Section::Known(vec![Permission::default()]);
+        plan.missing_permissions = Section::Known(vec![Permission::default()]);
         plan.crds = Section::Known(vec![CrdFinding {
             name: "a.b".into(),
             refused: vec!["x".into()],
@@ -300,8 +300,8 @@ pub(crate) mod tests {
             plan.blocked(),
             [
                 "another namespace",
-                "CRD \"a.b\" cannot be replaced without harm",
-                "service account \"n/installer\" lacks permissions"
+                "CRD \"a.b\" cannot be replaced safely",
+                "service account \"n/installer\" is missing permissions"
             ]
         );
         assert_eq!(plan.to_json()["blocked"].as_array().unwrap().len(), 3);

@@ -12,7 +12,7 @@ use crate::{
     images::ImageChange,
     limits::{FIELDS_SHOWN_MAX, NAMED_OBJECTS_MAX, VALUE_CHARACTERS_MAX},
     objects::{Change, ObjectPlan},
-    permissions::{Account, place_of},
+    permissions::{ServiceAccountPermissions, place_of},
     plan::{CrdFinding, Plan, Resolution},
     section::Section,
 };
@@ -26,19 +26,24 @@ impl Plan {
         let plan = self.clone().sorted();
         let mut text = format!("{} would become revision {}\n", plan.extension, plan.revision);
         section(&mut text, "Bundle", &plan.resolution, resolution);
-        line(&mut text, &format!("  account    {}", plan.inputs.account));
+        line(&mut text, &format!("  applied as ServiceAccount {}", plan.inputs.service_account));
         line(&mut text, &format!("  namespace  {}", plan.inputs.namespace));
         line(&mut text, &format!("  plan       {}", plan.digest()));
         section(&mut text, "Objects", &plan.objects, |text, all| objects(text, all));
         section(&mut text, "Images", &plan.images, |text, all| images(text, all));
         section(&mut text, "CRDs", &plan.crds, |text, all| all.iter().for_each(|one| crd(text, one)));
-        section(&mut text, "Permissions that the ServiceAccount lacks", &plan.missing_rights, |text, all| {
-            for one in all {
-                line(text, &format!("  {}", right(one)));
-            }
-        });
-        section(&mut text, "New permissions of the operator", &plan.operator_rights, |text, all| {
-            rights(text, '+', &all.increase);
+        section(
+            &mut text,
+            "Missing permissions of the ServiceAccount",
+            &plan.missing_permissions,
+            |text, all| {
+                for one in all {
+                    line(text, &format!("  {}", permission(one)));
+                }
+            },
+        );
+        section(&mut text, "New permissions of the operator", &plan.operator_permissions, |text, all| {
+            permissions(text, '+', &all.increase);
         });
         section(&mut text, "Dry-run", &plan.dry_run, |text, said| {
             line(text, &format!("  {} objects accepted", said.accepted));
@@ -62,8 +67,12 @@ impl ContentDifference {
         let mut text = String::new();
         part(&mut text, "Objects", |text| objects(text, &self.objects));
         part(&mut text, "Images", |text| images(text, &self.images));
-        part(&mut text, "New permissions of the operator", |text| rights(text, '+', &self.gained_rights));
-        part(&mut text, "Permissions that the operator loses", |text| rights(text, '-', &self.lost_rights));
+        part(&mut text, "New permissions of the operator", |text| {
+            permissions(text, '+', &self.gained_permissions);
+        });
+        part(&mut text, "Permissions that the operator loses", |text| {
+            permissions(text, '-', &self.lost_permissions);
+        });
         text
     }
 }
@@ -214,11 +223,11 @@ fn images(text: &mut String, all: &[ImageChange]) {
 }
 
 /// Permissions with a sign for gained or lost.
-fn rights(text: &mut String, sign: char, accounts: &[Account]) {
-    for Account { account, rights, foreign_roles, dangers } in accounts {
-        line(text, &format!("  {account}"));
-        for one in rights {
-            line(text, &format!("    {sign} {}", right(one)));
+fn permissions(text: &mut String, sign: char, all: &[ServiceAccountPermissions]) {
+    for ServiceAccountPermissions { service_account, permissions, foreign_roles, dangers } in all {
+        line(text, &format!("  {service_account}"));
+        for one in permissions {
+            line(text, &format!("    {sign} {}", permission(one)));
         }
         for one in foreign_roles {
             line(text, &format!("    {sign} all of {one}"));
@@ -229,8 +238,8 @@ fn rights(text: &mut String, sign: char, accounts: &[Account]) {
     }
 }
 
-/// A right on one line.
-fn right(Permission { namespace, rule }: &Permission) -> String {
+/// A permission on one line.
+fn permission(Permission { namespace, rule }: &Permission) -> String {
     let join =
         |items: &mut dyn Iterator<Item = &String>| items.map(String::as_str).collect::<Vec<_>>().join(",");
     let mut on: Vec<String> = rule.non_resource_urls.iter().cloned().collect();
@@ -288,7 +297,7 @@ mod tests {
             "  + ConfigMap.v1 n/a\n  ~ ConfigMap.v1 n/b\n      data.x: \"1\" -> \"yyyy",
             "... (202 characters)\n  - ConfigMap.v1 n/d\n",
             "    1 more that only get the new version as an annotation\n    1 more that stay as they are\n",
-            "Permissions that the ServiceAccount lacks: none\n",
+            "Missing permissions of the ServiceAccount: none\n",
             "Dry-run: not known: no token",
         ] {
             assert!(text.contains(wanted), "{wanted:?} in\n{text}");
@@ -317,9 +326,9 @@ mod tests {
     }
 
     #[test]
-    fn a_right_is_one_line() {
+    fn a_permission_is_one_line() {
         let rule = json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["a", "b"], "verbs": ["get", "list"]});
         let one = Permission { namespace: "n".into(), rule: Rule::of(&rule) };
-        assert_eq!(right(&one), "apps/deployments \"a,b\": get,list in namespace n");
+        assert_eq!(permission(&one), "apps/deployments \"a,b\": get,list in namespace n");
     }
 }

@@ -1,4 +1,4 @@
-//! The manifests that give an account exactly the permissions an extension needs.
+//! The manifests that give a ServiceAccount exactly the permissions an extension needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,15 +21,15 @@ const REVISIONS: (&str, &str) = ("olm.operatorframework.io", "clusterobjectsets/
 /// How the permissions that the operator's own roles grant are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
-    /// The account holds each of them itself.
+    /// The ServiceAccount holds each of them itself.
     #[default]
     Exact,
-    /// The account may `escalate` and `bind` the roles of the bundle: fewer rules, but whoever gets hold of the
-    /// account can write anything into these roles.
+    /// The ServiceAccount may `escalate` and `bind` the roles of the bundle: fewer rules, but an attacker with its
+    /// token can write anything into these roles.
     Escalate,
 }
 
-/// Permissions for one account, by namespace; the empty one is the cluster.
+/// Permissions for one ServiceAccount, by namespace; the empty one is the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     account_namespace: String,
@@ -38,7 +38,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// The permissions that the account `account` in `account_namespace` needs to install, upgrade to and remove each
+    /// The permissions that the ServiceAccount `account` in `account_namespace` needs to install, upgrade to and remove each
     /// of `bundles`, given as the objects they render to.
     pub fn new(account_namespace: &str, account: &str, bundles: &[Vec<Target<'_>>], style: Style) -> Self {
         let mut all = Vec::new();
@@ -97,8 +97,8 @@ impl Grant {
         manifests
     }
 
-    /// The Role and binding that let the controller, whose account is named, make tokens for this account, on
-    /// clusters where it may not make them for every account.
+    /// The Role and binding that let the controller, whose ServiceAccount is named, create tokens for this one, on
+    /// clusters where it may not create them for every ServiceAccount.
     pub fn token_manifests(&self, controller_namespace: &str, controller: &str) -> Vec<Value> {
         let name = format!("{}-token", self.account);
         let rule = Rule::new("", "serviceaccounts/token", Some(&self.account), &["create"]);
@@ -110,7 +110,7 @@ impl Grant {
         ]
     }
 
-    /// Names of cluster roles are one namespace for all accounts.
+    /// Names of cluster roles are one namespace for all ServiceAccounts.
     fn role_name(&self, namespace: &str) -> String {
         let Self { account, account_namespace, .. } = self;
         if namespace == account_namespace {
@@ -121,14 +121,14 @@ impl Grant {
     }
 }
 
-/// Whether the controller watches an object with the permissions of its account: it holds none of its own for Secrets
+/// Whether the controller watches an object with the permissions of its ServiceAccount: it has none of its own for Secrets
 /// and for kinds that it does not know.
 fn is_watched_as_account(target: &Target<'_>) -> bool {
     let resource = (target.group.as_str(), target.resource.as_str());
     resource == ("", "secrets") || !known_resources().any(|known| known == resource)
 }
 
-/// Lets the account watch one object. Without it the object is read every 30 seconds instead.
+/// Lets the ServiceAccount watch one object. Without it the object is read every 30 seconds instead.
 fn watch(target: &Target<'_>) -> Permission {
     let rule = Rule::new(&target.group, &target.resource, Some(&target.name), &["list", "watch"]);
     Permission { namespace: target.namespace.clone(), rule }
@@ -170,7 +170,7 @@ fn escalations(targets: &[Target<'_>], style: Style) -> Vec<Permission> {
     for target in targets {
         let Some((verb, resource, name)) = escalate_or_bind(target) else { continue };
         // Rules of a role that the bundle does not ship are not known here, and those of an aggregated role come from
-        // labels of roles that may come later: nobody can hold them beforehand.
+        // labels of roles that may come later: none can be granted beforehand.
         let is_bounded = bounded.contains(&Shipped::key(resource, &target.namespace, &name));
         if style == Style::Escalate || !is_bounded {
             let rule = Rule::new(RBAC_GROUP, resource, Some(&name), &[verb]);

@@ -1,8 +1,8 @@
 //! Permissions that a ServiceAccount needs for an extension.
 //!
 //! [`needed`] and [`escalation_rules`] list the permissions that a revision's objects require, [`missing`] compares them
-//! with the rules an account holds, [`report`] words the difference. [`Grant`] goes the other way: it makes the roles
-//! and bindings that give an account just these permissions, and [`dangers`] lists the powers that come with them.
+//! with the rules a ServiceAccount holds, [`report`] words the difference. [`Grant`] is the reverse: it makes the roles
+//! and bindings that give a ServiceAccount just these permissions, and [`dangers`] lists the powers that come with them.
 //!
 //! Rules are compared as they are: the combinations that one stands for are listed only to be reported, and so far.
 //!

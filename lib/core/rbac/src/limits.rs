@@ -15,6 +15,6 @@ pub(crate) const ENTRIES_PER_COMPARISON: usize = 16;
 /// Most comparisons for one report, about a second: a rule with a held rule, or of an entry that they may share. What is
 /// not compared any more counts as missing.
 pub(crate) const COMPARISONS_MAX: usize = 5_000_000;
-/// Most entries in the lists of rules that the roles of a revision grant. Whoever installs more must be allowed to
+/// Most entries in the lists of rules that the roles of a revision grant. To install more, one must be allowed to
 /// `escalate` or `bind` their roles. The largest real operators come to about 5,000.
 pub(crate) const ESCALATION_ENTRIES_MAX: usize = 200_000;

@@ -1,7 +1,7 @@
-//! Permissions that an account needs for the objects of a revision, and those of them that it does not hold.
+//! Permissions that a ServiceAccount needs for the objects of a revision, and those of them that it does not hold.
 //!
 //! The permissions needed are those of operator-controller `authorization/rbac.go`; the rules that are held come from the
-//! API server's own review of the account, groups included.
+//! API server's own review of the ServiceAccount, groups included.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ pub struct Target<'a> {
     pub object: &'a Value,
 }
 
-/// The rules an account holds: cluster-wide ones, and those of single namespaces.
+/// The rules a ServiceAccount holds: cluster-wide ones, and those of single namespaces.
 #[derive(Debug, Clone, Default)]
 pub struct Held {
     /// Those of the whole cluster.
@@ -59,7 +59,7 @@ impl Held {
     }
 }
 
-/// Everything the account needs to manage `targets` as the revision named `revision`.
+/// Everything the ServiceAccount needs to manage `targets` as the revision named `revision`.
 pub fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Permission> {
     let mut needed = vec![Permission {
         namespace: String::new(),
@@ -82,7 +82,7 @@ pub fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Permission> {
 /// The API group of roles and bindings.
 pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Permissions that roles and bindings among the targets grant to others: the account must hold them itself, or be
+/// Permissions that roles and bindings among the targets grant to others: the ServiceAccount must hold them itself, or be
 /// allowed to `escalate` or `bind`. `others` has the rules of roles that are referred to but not among the targets.
 ///
 /// Where the roles have more rules than can be compared, the permission to `escalate` or `bind` is what is needed.

@@ -56,8 +56,8 @@ pub enum CertificateProvider {
     CertManager,
     /// OpenShift's service CA operator: annotations only.
     OpenshiftServiceCa,
-    /// Whoever applies the objects: nothing but the volumes of the serving Deployments is rendered, the Secrets
-    /// of [`crate::webhook_certificates`] and the `caBundle`s are written beside.
+    /// The program that applies the objects: only the volumes of the serving Deployments are rendered, the Secrets
+    /// of [`crate::webhook_certificates`] and the `caBundle`s are written separately.
     BuiltIn,
 }
 

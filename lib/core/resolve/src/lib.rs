@@ -24,12 +24,14 @@ mod explain;
 mod fallback;
 mod limits;
 mod order;
+mod path;
 mod request;
 mod resolution;
 mod resolve;
 mod successors;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 pub use advice::{Audience, advice};
 pub use bundle::{BundleVersionError, bundle_version};
@@ -41,8 +43,10 @@ pub use error::{Cause, ResolveError};
 pub use explain::{Reason, RejectedCandidate, explain, summary};
 pub use fallback::keep_installed;
 pub use limits::SUMMARY_BUNDLES_MAX;
+pub use path::{Hop, PathError, upgrade_path};
 pub use request::{
     CatalogView, DependencyHandling, Installed, MajorUpdates, Options, Request, SameCatalog, UpgradePolicy,
 };
 pub use resolution::{CatalogNote, OtherCatalog, Resolution};
 pub use resolve::resolve;
+pub use versions::{ChannelVersions, ListedVersion, PackageVersions};

@@ -6,4 +6,6 @@ mod catalogs;
 mod conditions;
 mod documented;
 mod failures;
+mod paths;
 mod properties;
+mod versions;

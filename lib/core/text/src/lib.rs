@@ -1,15 +1,15 @@
-//! Foreign text (from catalogs, bundles, registries, files, the API server's answers), made safe to show.
+//! Untrusted text (from catalogs, bundles, registries, files, the API server's responses), made safe to show.
 //!
 //! Terminals carry out control characters, bidirectional controls change the order in which text is read, and a line
 //! break in a name looks like a further line of the program's own. [`visible`] is for a whole text on its way out: to a
-//! condition, an Event, a log or a terminal; the program's own line breaks stay. [`one_line`] is for a foreign part of
+//! condition, an Event, a log or a terminal; the program's own line breaks stay. [`one_line`] is for an untrusted part of
 //! such a text, where it comes in. [`visible_json`] is for text that is JSON already.
 //!
-//! What is not visible is written out as an escape instead of being dropped, so that nobody takes one text for another.
+//! What is not visible is written out as an escape instead of being dropped, so that no text can be mistaken for another.
 
 use std::{borrow::Cow, fmt::Write as _};
 
-/// Whether a character shows where it stands. Not visible are control characters, every format character (category Cf:
+/// Whether a character is visible. Not visible are control characters, every format character (category Cf:
 /// bidirectional controls, zero-width characters and joiners, tags), the line and paragraph separators, and what is
 /// assigned to nothing or to private use. Blanks are visible, whatever their width.
 ///

@@ -1,7 +1,7 @@
 //! From parser events to one JSON value. No recursion: the depth of the input costs heap, not stack.
 //!
 //! Reproduces go-yaml v2's decoder into `interface{}` followed by sigs.k8s.io/yaml's conversion: merges
-//! happen where `<<` stands (so they overwrite what precedes them), the last of duplicate keys wins.
+//! happen where `<<` is (so they overwrite what precedes them), the last of duplicate keys wins.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

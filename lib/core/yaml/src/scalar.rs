@@ -136,7 +136,7 @@ fn looks_like_date(text: &str) -> bool {
 }
 
 impl Scalar<'_> {
-    /// The JSON value; `None` for infinities and NaN, which JSON lacks.
+    /// The JSON value; `None` for infinities and NaN, which JSON does not have.
     pub(crate) fn into_value(self) -> Option<Value> {
         Some(match self {
             Self::Null => Value::Null,

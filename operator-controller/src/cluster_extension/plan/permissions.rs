@@ -1,4 +1,4 @@
-//! The permissions that the ServiceAccount lacks for a new revision, and those that its bundle adds.
+//! The permissions that the ServiceAccount is missing for a new revision, and those that its bundle adds.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +18,11 @@ use crate::{
     preflight, webhook_certificates,
 };
 
-/// Why nothing is asked as a ServiceAccount that lacks permissions.
+/// Why nothing is asked as a ServiceAccount that is missing permissions.
 pub(super) const MISSING: &str =
-    "the service account lacks permissions, so the API server would reject the dry run";
+    "the service account is missing permissions, so the API server would reject the dry run";
 
-/// What the ServiceAccount lacks to write these phases, and why that keeps the revision from being made.
+/// The permissions that are missing to write these phases, and why that keeps the revision from being made.
 pub(super) async fn missing(
     cx: &Context,
     client: &AccountClient,
@@ -41,7 +41,7 @@ pub(super) async fn missing(
     if draft.certificate_provider == Some(CertificateProvider::BuiltIn) {
         written.push(webhook_certificates::secrets(phases));
     }
-    match preflight::missing_rights(client, &cx.controller(), &cx.discovery, &written, revision).await {
+    match preflight::missing_permissions(client, &cx.controller(), &cx.discovery, &written, revision).await {
         Err(why) => {
             let refusal = refused(&why);
             (Section::unknown(why), Some(refusal))
@@ -56,7 +56,7 @@ pub(super) async fn missing(
     }
 }
 
-/// How the permissions are granted that an account lacks for a bundle.
+/// How the permissions are granted that are missing for a bundle.
 fn granting(account: &AccountRef, bundle: &BundleRecord) -> String {
     let AccountRef { namespace, name } = account;
     format!(
@@ -68,12 +68,12 @@ fn granting(account: &AccountRef, bundle: &BundleRecord) -> String {
 /// A sentence about permissions beyond those of the installed revision.
 pub(crate) fn increase(plan: &Plan, revisions: &Revisions) -> Option<String> {
     let installed = revisions.installed()?;
-    let permissions = plan.operator_rights.known()?;
-    let accounts: Vec<&str> = permissions.increase.iter().map(|one| one.account.as_str()).collect();
+    let permissions = plan.operator_permissions.known()?;
+    let accounts: Vec<&str> = permissions.increase.iter().map(|one| one.service_account.as_str()).collect();
     let dangers: BTreeSet<&str> =
         permissions.increase.iter().flat_map(|one| &one.dangers).map(String::as_str).collect();
     let added: usize =
-        permissions.increase.iter().map(|one| one.rights.len() + one.foreign_roles.len()).sum();
+        permissions.increase.iter().map(|one| one.permissions.len() + one.foreign_roles.len()).sum();
     let dangers: Vec<String> = dangers.into_iter().map(|danger| format!("; it {danger}")).collect();
     (added > 0).then(|| {
         format!(

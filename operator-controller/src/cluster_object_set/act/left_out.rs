@@ -100,7 +100,7 @@ pub(crate) async fn check_arrived(
     }
     let arrived = [Phase { name: "arrived".to_owned(), objects: arrived }];
     let (client, controller, revision) = (&observed.client, cx.controller(), observed.set.name_any());
-    preflight::check_rights(client, &controller, &cx.discovery, &arrived, &revision).await
+    preflight::check_permissions(client, &controller, &cx.discovery, &arrived, &revision).await
 }
 
 /// The phases without the objects that are left out.

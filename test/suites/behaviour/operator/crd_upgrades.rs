@@ -156,7 +156,7 @@ async fn names_are_printed(widgets: &Installed) -> Result<()> {
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.code() == Some(1), "{:?}: {text}{errors}", output.status);
+    ensure!(output.status.code() == Some(2), "{:?}: {text}{errors}", output.status);
     let name = &widgets.scenario.name;
     for wanted in [
         "unsafe   v1: ^.spec.size: maximum: maximum decreased : 10 -> 5".to_owned(),

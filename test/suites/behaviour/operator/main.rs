@@ -6,6 +6,7 @@ mod admission;
 mod asked;
 mod bad_input;
 mod catalogs;
+mod cluster_catalogs;
 mod crd_upgrades;
 mod depending;
 mod describe;

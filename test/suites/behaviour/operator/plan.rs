@@ -6,7 +6,11 @@ mod webhook;
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 use kube::api::GroupVersionKind;
 use olm_api::names::{IDENTITY_ANNOTATION, PLAN_DIGEST_ANNOTATION};
-use olm_test::{cluster::AuditEvent, prelude::*};
+use olm_test::{
+    cli::{self, Answer},
+    cluster::AuditEvent,
+    prelude::*,
+};
 
 use self::{
     bundle::{PACKAGE, PASSWORDS, Version, write},
@@ -16,42 +20,15 @@ use self::{
 /// Objects of a version: account, Secret, ConfigMap, CRD, role, binding, Deployment.
 const OBJECTS: usize = 7;
 
-/// What `olm` answered.
-struct Answer {
-    code: Option<i32>,
-    text: String,
-    errors: String,
-}
-
-impl Answer {
-    fn json(&self) -> Result<Value> {
-        serde_json::from_str(&self.text).with_context(|| format!("{}\n{}", self.text, self.errors))
-    }
-
-    fn ensure(&self, code: i32, contains: &[&str]) -> Result<()> {
-        let Self { text, errors, .. } = self;
-        ensure!(self.code == Some(code), "exit code {:?}, not {code}\n{text}\n{errors}", self.code);
-        for wanted in contains {
-            ensure!(text.contains(wanted), "{wanted:?} is not in\n{text}");
-        }
-        Ok(())
-    }
-}
-
 /// Runs `olm` on the scenario's cluster, as the administrator.
 async fn olm(scenario: &Scenario<'_>, args: &[&str]) -> Result<Answer> {
     olm_as(scenario, scenario.world.cluster.kubeconfig_admin(), args).await
 }
 
 async fn olm_as(scenario: &Scenario<'_>, kubeconfig: PathBuf, args: &[&str]) -> Result<Answer> {
-    let mut command = Command::new(cargo_program("olm-cli", "olm")?);
-    command.args(args).arg("--kubeconfig").arg(kubeconfig);
-    if args.first() == Some(&"diff") {
-        command.arg("--registries-conf").arg(scenario.world.images.registries_conf());
-    }
-    let output = tokio::task::spawn_blocking(move || command.output()).await?.context("running olm")?;
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("olm writes UTF-8");
-    Ok(Answer { code: output.status.code(), text: text(output.stdout)?, errors: text(output.stderr)? })
+    let conf = scenario.world.images.registries_conf().display().to_string();
+    let more: &[&str] = if args.first() == Some(&"diff") { &["--registries-conf", &conf] } else { &[] };
+    cli::olm(&kubeconfig, &[args, more].concat()).await
 }
 
 async fn diff(scenario: &Scenario<'_>) -> Result<Answer> {
@@ -170,12 +147,12 @@ async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
             &format!("  - ConfigMap.v1 {name}/plans-old\n"),
             &format!("  + ConfigMap.v1 {name}/plans-new\n"),
             &format!("  Deployment {name}/plans [manager]: example.com/c:v1 -> example.com/c:v2\n"),
-            "Permissions that the ServiceAccount lacks\n",
+            "Missing permissions of the ServiceAccount\n",
             "  secrets: get,list in the whole cluster\n",
             &format!("New permissions of the operator\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
             "    ! may read Secrets of every namespace\n",
-            "Dry-run: not known: the service account lacks permissions",
-            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" lacks permissions"),
+            "Dry-run: not known: the service account is missing permissions",
+            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" is missing permissions"),
         ],
     )?;
     Ok(shown)
@@ -197,7 +174,7 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
     answer.ensure(
         2,
         &[
-            &format!("Permissions that the ServiceAccount lacks: {unknown}"),
+            &format!("Missing permissions of the ServiceAccount: {unknown}"),
             &format!("Dry-run: {unknown}"),
             "spec.template.spec.containers[manager].image: \"example.com/c:v1\" -> \"example.com/c:v2\"\n",
             &format!("  plan       {digest}\n"),
@@ -212,7 +189,7 @@ async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {
     );
     let increases = async || {
         let events = scenario.events("ClusterExtension", name).await?;
-        Ok(events.into_iter().filter(|(reason, _)| reason == "RightsIncreased").collect::<Vec<_>>())
+        Ok(events.into_iter().filter(|(reason, _)| reason == "PermissionsIncreased").collect::<Vec<_>>())
     };
     let is_wanted = |found: &Vec<(String, String)>| matches!(&found[..], [(_, note)] if *note == wanted);
     eventually("the increase of permissions to be an Event", increases, is_wanted).await
@@ -239,7 +216,7 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
             &format!("  refused: Secret.v1 {name}/plans-login: "),
             "Blocked\n  the API server refuses PodDisruptionBudget.policy/v1 ",
             "  installed  nothing\n",
-            "Permissions that the ServiceAccount lacks: none\n",
+            "Missing permissions of the ServiceAccount: none\n",
         ],
     )?;
     let plan = diff_as_json(&scenario).await?;

@@ -247,7 +247,7 @@ impl Canonicalizer {
     }
 }
 
-/// Order of two keys (quoted and escaped) by the bytes they stand for.
+/// Order of two keys (quoted and escaped) by the bytes they encode.
 fn order(a: &[u8], b: &[u8]) -> Ordering {
     let (inner_a, inner_b) = (text::inner(a), text::inner(b));
     if inner_a.contains(&b'\\') || inner_b.contains(&b'\\') {

@@ -32,7 +32,7 @@ const RESERVED_PROPERTIES: [&str; 12] = [
     "olm.substitutesFor",
 ];
 
-/// Tells whether a text has the form that a field asks for.
+/// Checks whether a text has the form that a field asks for.
 type Check = fn(&str) -> bool;
 
 /// The broken rules of a document.

@@ -37,7 +37,7 @@ pub(super) struct PackageModel<'o> {
     pub(super) defective: bool,
 }
 
-/// A channel; the one that a package names as default and nobody defines has no entries.
+/// A channel; the one that a package names as default and that is not defined has no entries.
 #[derive(Debug, Default)]
 pub(super) struct ChannelModel<'o> {
     pub(super) entries: &'o [ChannelEntry],

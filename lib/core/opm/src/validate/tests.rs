@@ -134,22 +134,22 @@ fn graphs_are_validated_as_opm_does() {
 
 #[test]
 fn the_newest_z_stream_has_to_lead_on_from_all_earlier_ones() {
-    let judged =
+    let validated =
         |entries: &str| super::graph::check(&graph_entries(entries)).map_err(|error| error.to_string());
     // 1.1.2 replaces the version before the stream, and skips the streams that came between.
-    assert_eq!(judged("1.1.2>1.0.0!1.1.0+1.1.1 1.1.1>1.0.0!1.1.0 1.1.0>1.0.0 1.0.0"), Ok(()));
+    assert_eq!(validated("1.1.2>1.0.0!1.1.0+1.1.1 1.1.1>1.0.0!1.1.0 1.1.0>1.0.0 1.0.0"), Ok(()));
     assert_eq!(
-        judged("1.1.2>1.0.0 1.1.1>1.0.0!1.1.0 1.1.0>1.0.0 1.0.0"),
+        validated("1.1.2>1.0.0 1.1.1>1.0.0!1.1.0 1.1.0>1.0.0 1.0.0"),
         Err("multiple channel heads found in graph: 1.1.1, 1.1.2".to_owned())
     );
     // A skip range alone leaves the versions in it as heads of their own; with replaces they stay installable.
     assert_eq!(
-        judged("1.2.0~<1.2.0 1.1.0~<1.1.0 1.0.0"),
+        validated("1.2.0~<1.2.0 1.1.0~<1.1.0 1.0.0"),
         Err("multiple channel heads found in graph: 1.0.0, 1.1.0, 1.2.0".to_owned())
     );
-    assert_eq!(judged("1.2.0>1.1.0~<1.2.0 1.1.0>1.0.0~<1.1.0 1.0.0"), Ok(()));
+    assert_eq!(validated("1.2.0>1.1.0~<1.2.0 1.1.0>1.0.0~<1.1.0 1.0.0"), Ok(()));
     // Only the graph counts: a version may be replaced by a lower one.
-    assert_eq!(judged("1.0.0>2.0.0 2.0.0"), Ok(()));
+    assert_eq!(validated("1.0.0>2.0.0 2.0.0"), Ok(()));
 }
 
 #[test]

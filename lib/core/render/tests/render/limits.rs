@@ -114,7 +114,7 @@ fn an_annotation_that_no_object_can_have_is_not_read() {
     let text = format!("{{\"properties\":[{}null]}}", "null,".repeat(300_000));
     let first =
         bundle().set("/metadata/annotations", serde_json::json!({"operatorframework.io/properties": text}));
-    assert!(first.render().is_ok(), "nobody asks for it");
+    assert!(first.render().is_ok(), "nothing needs it");
 }
 
 #[test]

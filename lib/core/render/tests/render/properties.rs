@@ -79,8 +79,8 @@ fn malformed_properties_are_refused() {
 }
 
 fn declared(bundle: &Bundle) -> Vec<String> {
-    let told = |one: &serde_json::Value| format!("{} {}", one["type"].as_str().unwrap(), one["value"]);
-    bundle.render().unwrap().declared.unwrap().iter().map(told).collect()
+    let text = |one: &serde_json::Value| format!("{} {}", one["type"].as_str().unwrap(), one["value"]);
+    bundle.render().unwrap().declared.unwrap().iter().map(text).collect()
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn what_a_bundle_needs_is_read_from_all_its_places() {
     );
     for wrong in ["- a", "dependencies: 1", "dependencies: [1]", "dependencies: [{value: 1}]", "{"] {
         let rendered = bundle().file("metadata/dependencies.yaml", wrong).render().unwrap();
-        let told = rendered.declared.unwrap_err();
-        assert!(told.starts_with("metadata/dependencies.yaml: "), "{told}");
+        let error = rendered.declared.unwrap_err();
+        assert!(error.starts_with("metadata/dependencies.yaml: "), "{error}");
     }
 }
 

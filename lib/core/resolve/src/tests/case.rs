@@ -169,7 +169,7 @@ impl Case {
         answer
     }
 
-    /// There is no answer, for a reason told in these words.
+    /// There is no answer, and the error has these words.
     pub(super) fn fails(self, text: &str) -> ResolveError {
         let error = match self.resolve() {
             Ok(answer) => panic!("{}: answers with {}", self.title, answer.bundle),

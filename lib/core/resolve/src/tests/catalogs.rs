@@ -74,7 +74,7 @@ fn equal_priorities_are_ambiguous() {
         .package("p", ["1.0.0 image r/p:1"])
         .fails("found bundles for package \"p\" in multiple catalogs with the same priority [a b]");
     assert!(matches!(error.cause, Cause::Ambiguous { .. }));
-    Case::new("the range and the channels are told, and catalogs of lower priority")
+    Case::new("the range and the channels are reported, and catalogs of lower priority")
         .catalog("a", 1)
         .package("p", ["1.0.0"])
         .catalog("b", 1)

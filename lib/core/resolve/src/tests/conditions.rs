@@ -59,7 +59,7 @@ fn without_matching_entries_nothing_is_deprecated() {
 }
 
 #[test]
-fn matching_entries_are_told_each_and_together() {
+fn matching_entries_are_reported_each_and_together() {
     let data = deprecations();
     let found = deprecation_status(DeprecationData::Available(Some(&data)), &[], Some("p.v1.0.0"));
     assert_eq!(

@@ -29,7 +29,7 @@ fn bundle(version: &'static str) -> impl Strategy<Value = String> {
         })
 }
 
-fn content() -> impl Strategy<Value = PackageContent> {
+pub(super) fn content() -> impl Strategy<Value = PackageContent> {
     prop::sample::subsequence(VERSIONS.to_vec(), 0..=VERSIONS.len())
         .prop_flat_map(|versions| versions.into_iter().map(bundle).collect::<Vec<_>>())
         .prop_map(|bundles| package("p", bundles.iter().map(String::as_str)))

@@ -26,7 +26,7 @@ impl<'t> Lines<'t> {
         Some(Self { text, at: 0 })
     }
 
-    /// Goes to the first content, behind comments and one separator; `None` if there is none.
+    /// Moves to the first content, behind comments and one separator; `None` if there is none.
     pub(super) fn first(&mut self) -> Option<usize> {
         let separated = self.text.starts_with("---");
         if separated {
@@ -81,7 +81,7 @@ impl<'t> Lines<'t> {
         matches!(before, None | Some(b' ' | b'\n'))
     }
 
-    /// Goes to the beginning of the next line. The rest of this one is a comment.
+    /// Moves to the beginning of the next line. The rest of this one is a comment.
     pub(super) fn end_line(&mut self) {
         self.at = (self.at + self.line().len() + 1).min(self.text.len());
     }

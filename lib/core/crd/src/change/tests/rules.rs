@@ -61,7 +61,7 @@ fn values_are_refused_in_the_words_of_crdify() {
 }
 
 #[test]
-fn limits_are_refused_in_the_originals_words() {
+fn limits_are_rejected_in_the_words_of_crdify() {
     assert_refused(&[
         (
             json!({}),
@@ -127,7 +127,7 @@ fn limits_are_refused_in_the_originals_words() {
 }
 
 #[test]
-fn forms_are_refused_in_the_originals_words() {
+fn forms_are_rejected_in_the_words_of_crdify() {
     assert_refused(&[
         (json!({}), json!({"pattern": "^a$"}), r#"pattern: pattern added : "" -> "^a$""#),
         (

@@ -106,7 +106,7 @@ fn unicode_escape(input: &[u8], at: usize, line: &mut Vec<u8>) -> Result<usize, 
         write_char(line, character, Html::Kept);
         return Ok(6);
     }
-    // A surrogate: without its other half it stands for the replacement character.
+    // A surrogate: without its other half it means the replacement character.
     match input.get(at + 6..at + 8) {
         None => return Err(JsonError::Incomplete),
         Some(b"\\u") => {

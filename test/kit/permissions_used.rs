@@ -1,8 +1,8 @@
-//! Which rights of the programs' tables their requests use, over the runs of all suites.
+//! Which permissions of the programs' tables their requests use, over the runs of all suites.
 //!
-//! With `OLM_TEST_RIGHTS` naming a folder, the clusters' audit logs hold the reads of the programs' accounts too, and
-//! what they asked for is kept in that folder when a cluster ends. `olm-rights-used` compares it with the tables: every
-//! request is covered by a row, and each right of each row was used.
+//! With `OLM_TEST_PERMISSIONS` naming a folder, the clusters' audit logs hold the reads of the programs' ServiceAccounts too,
+//! and their requests are stored in that folder when a cluster ends. `olm-permissions-used` compares them with the tables: every
+//! request is covered by a row, and each permission of each row was used.
 
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{catalogd, operator::USER, prelude::*};
 
 /// Names the folder.
-pub const FOLDER: &str = "OLM_TEST_RIGHTS";
+pub const FOLDER: &str = "OLM_TEST_PERMISSIONS";
 
 /// Extension of the files that name clusters which did not end yet.
 const EXPECTED: &str = "expected";
@@ -38,39 +38,39 @@ const OF_ONESELF: [&str; 3] = ["selfsubjectaccessreviews", "selfsubjectrulesrevi
 /// and name of the cluster's pull secret.
 const OF_OPENSHIFT: (&str, &str, &str) = ("secrets", "openshift-config", "pull-secret");
 
-/// Rights that no request of the suites shows, and why they are held all the same: where they hold, resource (or its
+/// Permissions that no request of the suites shows, and why they are granted: where they hold, resource (or its
 /// end), verbs, reason.
 const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 4] = [
     (
         Scope::Cluster,
         "/finalizers",
         "update",
-        "looked for by the admission plugin OwnerReferencesPermissionEnforcement when an owner reference is set",
+        "checked by the admission plugin OwnerReferencesPermissionEnforcement when an owner reference is set",
     ),
     (
         Scope::Cluster,
         "clusterextensions",
         "update",
-        "looked for by the admission policy that lets only who may update an extension write its revisions",
+        "checked by the admission policy that requires it to write revisions of an extension",
     ),
     (
         Scope::Cluster,
         "clusterextensions/revisions",
         "own",
-        "looked for by the admission policy that lets only the controller make revisions; no request has this verb",
+        "checked by the admission policy that lets only the controller make revisions; no request has this verb",
     ),
     (
         Scope::SystemNamespace,
         "serviceaccounts",
         "get list watch",
-        "for the pull secrets of its own account, which a program has in a Pod only; unit tests of catalogd show it",
+        "for the pull secrets of its own ServiceAccount, which a program has in a Pod only; unit tests of catalogd show it",
     ),
 ];
 
 /// Why a permission to watch a kind may go without use.
 const OF_OBJECTS: &str = "for kinds that bundles may contain; not all of them are in the tests";
 
-/// What a program asked for.
+/// A request of a program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Request {
     /// Whether it was a catalogd on its own.
@@ -87,9 +87,9 @@ pub struct Request {
     pub forbidden: bool,
 }
 
-/// One right: a verb on a resource.
+/// One permission: a verb on a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Right {
+pub struct VerbOnResource {
     /// Whether it holds in the system's namespace only.
     pub in_system_namespace: bool,
     /// API group, empty for the core group.
@@ -100,13 +100,13 @@ pub struct Right {
     pub verb: &'static str,
 }
 
-impl Right {
-    /// All rights of operator-controller.
+impl VerbOnResource {
+    /// All permissions of operator-controller.
     pub fn all() -> Vec<Self> {
         Self::of(PERMISSIONS)
     }
 
-    /// All rights of a catalogd on its own.
+    /// All permissions of a catalogd on its own.
     pub fn all_of_catalogd() -> Vec<Self> {
         Self::of(CATALOGD_PERMISSIONS)
     }
@@ -157,43 +157,46 @@ impl Right {
 /// The requests of runs beside the table.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How often each right was used.
-    pub used: BTreeMap<Right, u64>,
-    /// Requests that no row covers, with their number. They are forbidden, unless somebody gave more than the table.
+    /// How often each permission was used.
+    pub used: BTreeMap<VerbOnResource, u64>,
+    /// Requests that no row covers, with their number. They are forbidden, unless more was granted than the table has.
     pub outside: BTreeMap<Request, u64>,
-    /// Requests that a row covers and that were forbidden all the same: some tests take rights away.
-    pub taken_away: BTreeMap<Request, u64>,
+    /// Requests that a row covers and that were forbidden all the same: some tests revoke permissions.
+    pub revoked: BTreeMap<Request, u64>,
 }
 
 impl Report {
     /// Compares the requests of one program with its table.
     pub fn new(by_catalogd: bool, requests: &BTreeMap<Request, u64>) -> Self {
-        let rights = if by_catalogd { Right::all_of_catalogd() } else { Right::all() };
+        let permissions = if by_catalogd { VerbOnResource::all_of_catalogd() } else { VerbOnResource::all() };
         let requests = requests.iter().filter(|(request, _)| request.by_catalogd == by_catalogd);
-        let mut report = Self { used: rights.iter().map(|right| (*right, 0)).collect(), ..Self::default() };
+        let mut report =
+            Self { used: permissions.iter().map(|permission| (*permission, 0)).collect(), ..Self::default() };
         for (request, count) in requests {
             if OF_ONESELF.contains(&request.resource.as_str()) {
                 continue;
             }
             // The narrowest row: what it gives is not what a wider one is for.
-            let covering = rights.iter().filter(|right| right.covers(request));
-            let narrowest = covering.max_by_key(|right| right.in_system_namespace);
+            let covering = permissions.iter().filter(|permission| permission.covers(request));
+            let narrowest = covering.max_by_key(|permission| permission.in_system_namespace);
             match narrowest {
                 None => *report.outside.entry(request.clone()).or_default() += count,
                 Some(_) if request.forbidden => {
-                    *report.taken_away.entry(request.clone()).or_default() += count;
+                    *report.revoked.entry(request.clone()).or_default() += count;
                 }
-                Some(right) => *report.used.entry(*right).or_default() += count,
+                Some(permission) => *report.used.entry(*permission).or_default() += count,
             }
         }
         report
     }
 
-    /// Rights that nothing used and that no reason stands for.
-    pub fn unused(&self) -> Vec<Right> {
-        let unused =
-            self.used.iter().filter(|(right, count)| **count == 0 && right.without_request().is_none());
-        unused.map(|(right, _)| *right).collect()
+    /// Permissions that no request used, without a reason.
+    pub fn unused(&self) -> Vec<VerbOnResource> {
+        let unused = self
+            .used
+            .iter()
+            .filter(|(permission, count)| **count == 0 && permission.without_request().is_none());
+        unused.map(|(permission, _)| *permission).collect()
     }
 }
 
@@ -247,7 +250,7 @@ pub(crate) fn keep(directory: &Path) {
         Ok(())
     });
     if let Err(error) = kept {
-        let _ = writeln!(std::io::stderr(), "the rights used in {}: {error:#}", log.display());
+        let _ = writeln!(std::io::stderr(), "the permissions used in {}: {error:#}", log.display());
     }
 }
 
@@ -273,7 +276,7 @@ pub fn kept(folder: &Path) -> Result<(usize, BTreeMap<Request, u64>)> {
     Ok((clusters, requests))
 }
 
-/// The requests of the programs' accounts in an audit log, each once with its number.
+/// The requests of the programs' ServiceAccounts in an audit log, each once with its number.
 fn distilled(log: &Path) -> Result<BTreeMap<Request, u64>> {
     let mut requests = BTreeMap::new();
     let file = File::open(log).with_context(|| format!("opening {}", log.display()))?;
@@ -300,7 +303,7 @@ fn request(event: &Value) -> Option<Request> {
     if ![USER, catalogd::USER].contains(&user) || !event["impersonatedUser"].is_null() {
         return None;
     }
-    // A watch is told twice, when it begins and when it ends.
+    // A watch is logged twice, when it begins and when it ends.
     if event["verb"] == "watch" && event["stage"] != "ResponseStarted" {
         return None;
     }
@@ -344,8 +347,11 @@ mod tests {
     }
 
     fn used(report: &Report, resource: &str, verb: &str) -> Vec<(bool, u64)> {
-        let of = report.used.iter().filter(|(right, _)| right.resource == resource && right.verb == verb);
-        of.map(|(right, count)| (right.in_system_namespace, *count)).collect()
+        let of = report
+            .used
+            .iter()
+            .filter(|(permission, _)| permission.resource == resource && permission.verb == verb);
+        of.map(|(permission, count)| (permission.in_system_namespace, *count)).collect()
     }
 
     #[test]
@@ -365,8 +371,8 @@ mod tests {
         assert_eq!(used(&report, "clusterobjectsets", "patch"), [(false, 1)]);
         assert_eq!(used(&report, "clusterobjectsets", "create"), [(false, 1)]);
         assert_eq!(report.outside.len(), 1, "{:?}", report.outside);
-        assert!(report.unused().iter().any(|right| right.resource == "leases"));
-        assert!(!report.unused().iter().any(|right| right.resource.ends_with("/finalizers")));
+        assert!(report.unused().iter().any(|permission| permission.resource == "leases"));
+        assert!(!report.unused().iter().any(|permission| permission.resource.ends_with("/finalizers")));
     }
 
     #[test]
@@ -398,7 +404,7 @@ mod tests {
         assert_eq!(used(&catalogd, "clustercatalogs", "list"), [(false, 1)]);
         assert_eq!(used(&operator, "secrets", "delete"), [(true, 1)]);
         assert_eq!((operator.outside.len(), catalogd.outside.len()), (0, 1), "{:?}", catalogd.outside);
-        assert!(!catalogd.used.keys().any(|right| right.resource.starts_with("clusterextensions")));
+        assert!(!catalogd.used.keys().any(|permission| permission.resource.starts_with("clusterextensions")));
     }
 
     #[test]
@@ -417,7 +423,7 @@ mod tests {
         let report = report(&[forbidden, other, begun, watched, of_oneself, taken_away]);
         assert_eq!(report.outside.len(), 1, "{:?}", report.outside);
         assert!(report.outside.keys().all(|request| request.verb == "delete" && request.forbidden));
-        assert_eq!(report.taken_away.len(), 1);
+        assert_eq!(report.revoked.len(), 1);
         assert_eq!(used(&report, "serviceaccounts/token", "create"), [(false, 0)]);
         assert_eq!(used(&report, "deployments", "watch"), [(false, 1)]);
     }
