@@ -7,6 +7,7 @@ mod bundle;
 mod catalog;
 mod catalogs;
 mod cluster;
+mod completion;
 mod crd;
 mod diff;
 mod extension;
@@ -62,6 +63,15 @@ enum Command {
     /// Checks CustomResourceDefinitions.
     #[command(subcommand)]
     Crd(crd::Crd),
+    /// Prints the completion script of a shell.
+    #[command(after_help = completion::HELP)]
+    Completion(completion::Completion),
+    /// Completes a word, as kubectl asks its plug-ins.
+    #[command(name = "__complete", hide = true)]
+    Words(completion::Words),
+    /// Writes man pages.
+    #[command(hide = true)]
+    Man(completion::Man),
     /// Prints the versions of this program, the API server and the controllers.
     Version(version::Version),
 }
@@ -78,6 +88,9 @@ impl Command {
             Self::Diff(command) => command.run(out).await,
             Self::Extension(command) => command.run(out).await,
             Self::Crd(command) => command.run(out).await,
+            Self::Completion(command) => command.run(out),
+            Self::Words(command) => command.run(out),
+            Self::Man(command) => command.run(out),
             Self::Version(command) => command.run(out).await,
         }
     }

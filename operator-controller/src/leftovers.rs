@@ -1,6 +1,6 @@
 //! Objects of an upstream installation that are still in effect, reported once, at the start.
 //!
-//! Applying manifests removes nothing, and whoever swaps the images of an installation applies none. Our manifests
+//! Applying manifests removes nothing, and an administrator who swaps the images of an installation applies none. Our manifests
 //! bring these objects emptied, under upstream's names; until they are applied, log and Events name what stands in the
 //! way and what to apply. Nothing is changed here.
 
@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::events::Events;
 
-/// It fails closed, and nobody answers it any more.
+/// It fails closed, and its server is gone.
 const WEBHOOK: &str = "catalogd-mutating-webhook-configuration";
 /// Permissions that the program does not need.
 const CLUSTER_ADMIN: &str = "operator-controller-cluster-admin-rolebinding";

@@ -46,7 +46,7 @@ use crate::{
 
 /// What a plan is made with.
 pub struct Surroundings {
-    /// The cluster, with the credentials of whoever asks.
+    /// The cluster, with the credentials of the user.
     pub cluster: kube::Config,
     /// Pulls bundles.
     pub puller: Puller,
@@ -190,7 +190,7 @@ impl Planner {
         let catalogs = known::<ClusterCatalog>(&client, "ClusterCatalogs").await?;
         let sets = known::<ClusterObjectSet>(&client, "ClusterObjectSets").await?;
         let catalogs =
-            // Nobody waits here for a catalog that was never served: the plan is made without it and says so.
+            // A catalog that was never served is not waited for: the plan is made without it and says so.
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
         let mut registry = Registry::default();
         Ok(Context {
@@ -203,7 +203,7 @@ impl Planner {
             newest_set: Newest::default(),
             written_sets: Arc::default(),
             contents: ContentSecrets::new(client, &self.surroundings.system_namespace),
-            // Nobody is woken by a plan.
+            // A plan wakes no reconcile.
             installed: Arc::default(),
             platform: Arc::new(Platform::register(&mut registry)),
             features: self.surroundings.gates.features(ProviderSetting::Auto),

@@ -110,7 +110,7 @@ pub(crate) async fn plan(
     } else {
         let is_short = missing_permissions.known().is_some_and(|missing| !missing.is_empty());
         let asker = if is_short { Err(permissions::MISSING.to_owned()) } else { client.clone() };
-        // Whoever only plans may have no token of the ServiceAccount; the controller may read little by itself.
+        // A plan alone may have no token of the ServiceAccount; the controller may read little by itself.
         let reader = if cx.only_plans { cx.controller() } else { reviewer };
         let known = contents.as_deref().unwrap_or_default();
         let (objects, dry_run, refusal) =
