@@ -7,8 +7,9 @@ use std::{
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use olm_fbc::{Channel, SCHEMA_BUNDLE};
+use olm_fbc::{Channel, ChannelEntry, SCHEMA_BUNDLE};
 use olm_opm::{BundleOutline, Outline, head, validate};
+use olm_semver::Version;
 use olm_text::one_line;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -194,6 +195,11 @@ fn channels(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     sorted(outline, of_package).into_iter().map(row).collect()
 }
 
+/// What bundles are sorted by: version and release.
+fn version(bundle: Option<&BundleOutline>) -> Option<(&Option<Version>, String)> {
+    bundle.map(|bundle| (&bundle.version, bundle.version_text()))
+}
+
 /// The entries of the channels, the highest version of each first.
 fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     let by_name = by_name(outline);
@@ -205,13 +211,15 @@ fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
         .collect();
     let mut rows = Vec::new();
     for channel in sorted(outline, of_package) {
-        let bundle = |name: &str| by_name.get(&(channel.package.as_str(), name));
+        let package = channel.package.as_str();
         let head = head(&channel.entries).map_or("", |head| head.name.as_str());
-        let mut entries: Vec<_> = channel.entries.iter().collect();
-        let version = |name: &str| bundle(name).map(|bundle| (&bundle.version, bundle.version_text()));
-        entries.sort_by(|a, b| version(&b.name).cmp(&version(&a.name)).then_with(|| a.name.cmp(&b.name)));
-        rows.extend(entries.into_iter().map(|entry| {
-            let bundle = bundle(&entry.name);
+        let entries = channel.entries.iter();
+        let found = entries.map(|entry| (entry, by_name.get(&(package, entry.name.as_str())).copied()));
+        let mut entries: Vec<(&ChannelEntry, Option<&BundleOutline>)> = found.collect();
+        entries.sort_by(|(a, one), (b, other)| {
+            version(*other).cmp(&version(*one)).then_with(|| a.name.cmp(&b.name))
+        });
+        rows.extend(entries.into_iter().map(|(entry, bundle)| {
             let is_deprecated = deprecated.contains(&(channel.package.as_str(), entry.name.as_str()));
             let notes = [(entry.name == head, "head"), (is_deprecated, "deprecated")];
             let notes: Vec<&str> = notes.into_iter().filter(|(is, _)| *is).map(|(_, note)| note).collect();
