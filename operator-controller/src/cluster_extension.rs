@@ -16,6 +16,6 @@ pub(crate) use observe::{
     identity::FROM_DEFAULT,
     revisions::{BundleRecord, Revisions},
 };
-pub(crate) use proposal::propose;
+pub(crate) use proposal::{catalog_answer, propose};
 pub(crate) use reconcile::Extensions;
 pub(crate) use report::Report;

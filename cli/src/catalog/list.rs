@@ -1,6 +1,7 @@
 //! `olm catalog list`: packages, channels or bundles of a catalog as a table.
 
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     io::Write,
 };
@@ -9,7 +10,6 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use olm_fbc::{Channel, ChannelEntry, SCHEMA_BUNDLE};
 use olm_opm::{BundleOutline, Outline, head, validate};
-use olm_semver::Version;
 use olm_text::one_line;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -195,9 +195,14 @@ fn channels(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     sorted(outline, of_package).into_iter().map(row).collect()
 }
 
-/// What bundles are sorted by: version and release.
-fn version(bundle: Option<&BundleOutline>) -> Option<(&Option<Version>, String)> {
-    bundle.map(|bundle| (&bundle.version, bundle.version_text()))
+/// The order of bundles by version and release; those without a version come first.
+fn by_version(a: Option<&BundleOutline>, b: Option<&BundleOutline>) -> Ordering {
+    let version = |bundle: Option<&BundleOutline>| bundle.and_then(|bundle| bundle.version.clone());
+    let of_versions = match (version(a), version(b)) {
+        (Some(a), Some(b)) => a.cmp_precedence(&b),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    };
+    of_versions.then_with(|| a.map(BundleOutline::version_text).cmp(&b.map(BundleOutline::version_text)))
 }
 
 /// The entries of the channels, the highest version of each first.
@@ -216,9 +221,7 @@ fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
         let entries = channel.entries.iter();
         let found = entries.map(|entry| (entry, by_name.get(&(package, entry.name.as_str())).copied()));
         let mut entries: Vec<(&ChannelEntry, Option<&BundleOutline>)> = found.collect();
-        entries.sort_by(|(a, one), (b, other)| {
-            version(*other).cmp(&version(*one)).then_with(|| a.name.cmp(&b.name))
-        });
+        entries.sort_by(|(a, one), (b, other)| by_version(*other, *one).then_with(|| a.name.cmp(&b.name)));
         rows.extend(entries.into_iter().map(|(entry, bundle)| {
             let is_deprecated = deprecated.contains(&(channel.package.as_str(), entry.name.as_str()));
             let notes = [(entry.name == head, "head"), (is_deprecated, "deprecated")];
