@@ -1,13 +1,14 @@
 //! `olm catalog list`: packages, channels or bundles of a catalog as a table.
 
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     io::Write,
 };
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use olm_fbc::{Channel, SCHEMA_BUNDLE};
+use olm_fbc::{Channel, ChannelEntry, SCHEMA_BUNDLE};
 use olm_opm::{BundleOutline, Outline, head, validate};
 use olm_text::one_line;
 use serde::{Serialize, Serializer};
@@ -194,6 +195,16 @@ fn channels(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     sorted(outline, of_package).into_iter().map(row).collect()
 }
 
+/// The order of bundles by version and release; those without a version come first.
+fn by_version(a: Option<&BundleOutline>, b: Option<&BundleOutline>) -> Ordering {
+    let version = |bundle: Option<&BundleOutline>| bundle.and_then(|bundle| bundle.version.clone());
+    let of_versions = match (version(a), version(b)) {
+        (Some(a), Some(b)) => a.cmp_precedence(&b),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    };
+    of_versions.then_with(|| a.map(BundleOutline::version_text).cmp(&b.map(BundleOutline::version_text)))
+}
+
 /// The entries of the channels, the highest version of each first.
 fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     let by_name = by_name(outline);
@@ -205,13 +216,13 @@ fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
         .collect();
     let mut rows = Vec::new();
     for channel in sorted(outline, of_package) {
-        let bundle = |name: &str| by_name.get(&(channel.package.as_str(), name));
+        let package = channel.package.as_str();
         let head = head(&channel.entries).map_or("", |head| head.name.as_str());
-        let mut entries: Vec<_> = channel.entries.iter().collect();
-        let version = |name: &str| bundle(name).map(|bundle| (&bundle.version, bundle.version_text()));
-        entries.sort_by(|a, b| version(&b.name).cmp(&version(&a.name)).then_with(|| a.name.cmp(&b.name)));
-        rows.extend(entries.into_iter().map(|entry| {
-            let bundle = bundle(&entry.name);
+        let entries = channel.entries.iter();
+        let found = entries.map(|entry| (entry, by_name.get(&(package, entry.name.as_str())).copied()));
+        let mut entries: Vec<(&ChannelEntry, Option<&BundleOutline>)> = found.collect();
+        entries.sort_by(|(a, one), (b, other)| by_version(*other, *one).then_with(|| a.name.cmp(&b.name)));
+        rows.extend(entries.into_iter().map(|(entry, bundle)| {
             let is_deprecated = deprecated.contains(&(channel.package.as_str(), entry.name.as_str()));
             let notes = [(entry.name == head, "head"), (is_deprecated, "deprecated")];
             let notes: Vec<&str> = notes.into_iter().filter(|(is, _)| *is).map(|(_, note)| note).collect();

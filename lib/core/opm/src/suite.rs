@@ -233,11 +233,11 @@ fn crd_descriptions(input: &Input<'_>) -> Vec<String> {
 
 fn crd_permissions(input: &Input<'_>) -> Vec<String> {
     let install = input.spec.object("install").object("spec");
-    let rules = install.objects("clusterPermissions").flat_map(|permission| permission.objects("rules"));
+    let mut rules = install.objects("clusterPermissions").flat_map(|permission| permission.objects("rules"));
     let has = |list: &[Value], wanted: &[&str]| {
         list.iter().filter_map(Value::as_str).any(|one| wanted.contains(&one))
     };
-    let creates = rules.into_iter().any(|rule| {
+    let creates = rules.any(|rule| {
         has(rule.list("apiGroups"), &["apiextensions.k8s.io", "*"])
             && has(rule.list("resources"), &["customresourcedefinitions", "*"])
             && has(rule.list("verbs"), &["create", "*"])
