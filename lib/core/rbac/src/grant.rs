@@ -317,6 +317,21 @@ mod tests {
     }
 
     #[test]
+    fn permissions_stay_in_their_namespace() {
+        let one = |namespace: &str, resource: &str| Permission {
+            namespace: namespace.to_owned(),
+            rule: Rule::new("", resource, None, &["get"]),
+        };
+        let all = vec![one("", "nodes"), one("n", "pods"), one("n", "nodes"), one("other", "secrets")];
+        let grant = Grant::of("n", "installer", all);
+        let rules: Vec<(&str, Vec<Rule>)> =
+            grant.rules().map(|(namespace, rules)| (namespace, rules.to_vec())).collect();
+        let rule = |resource| vec![Rule::new("", resource, None, &["get"])];
+        assert_eq!(rules, [("", rule("nodes")), ("n", rule("pods")), ("other", rule("secrets"))]);
+        assert_eq!(Grant::role_name("n", "installer", "other"), "n-installer");
+    }
+
+    #[test]
     fn manifests_are_an_account_roles_and_bindings() {
         let objects = bundle();
         let grant = Grant::new("n", "installer", &[targets(&objects).expect("known")], Style::Exact);
