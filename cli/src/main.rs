@@ -7,6 +7,7 @@ mod bundle;
 mod catalog;
 mod catalogs;
 mod cluster;
+mod completion;
 mod crd;
 mod diff;
 mod opm_names;
@@ -58,6 +59,15 @@ enum Command {
     /// Checks CustomResourceDefinitions.
     #[command(subcommand)]
     Crd(crd::Crd),
+    /// Prints the completion script of a shell.
+    #[command(after_help = completion::HELP)]
+    Completion(completion::Completion),
+    /// Completes a word, as kubectl asks its plug-ins.
+    #[command(name = "__complete", hide = true)]
+    Words(completion::Words),
+    /// Writes man pages.
+    #[command(hide = true)]
+    Man(completion::Man),
 }
 
 impl Command {
@@ -71,6 +81,9 @@ impl Command {
             Self::Status(command) => command.run(out).await,
             Self::Diff(command) => command.run(out).await,
             Self::Crd(command) => command.run(out).await,
+            Self::Completion(command) => command.run(out),
+            Self::Words(command) => command.run(out),
+            Self::Man(command) => command.run(out),
         }
     }
 }

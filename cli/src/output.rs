@@ -1,5 +1,6 @@
 //! Output for people and scripts: text that is safe for a terminal, JSON or YAML.
 
+mod junit;
 mod list;
 
 use std::io::{self, Stdout, Write};
@@ -8,6 +9,7 @@ use clap::ValueEnum;
 use olm_text::{one_line, visible, visible_json};
 use serde::Serialize;
 
+pub(crate) use junit::{Case, ReportFormat, junit};
 pub(crate) use list::{Column, ListArgs, ListFormat};
 
 /// The output format of a command.

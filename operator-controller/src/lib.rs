@@ -10,6 +10,7 @@ mod bundles;
 mod cluster_extension;
 mod cluster_object_set;
 mod concurrently;
+mod conditions;
 mod config;
 mod content;
 mod deletion_policy;

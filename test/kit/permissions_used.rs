@@ -5,22 +5,14 @@
 //! request is covered by a row, and each permission of each row was used.
 
 use std::{
-    collections::BTreeMap,
-    fs::{self, File},
+    fs::File,
     io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
 use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::{
-    catalogd,
-    operator::{SYSTEM_NAMESPACE, USER},
-};
+use crate::{catalogd, operator::USER, prelude::*};
 
 /// Names the folder.
 pub const FOLDER: &str = "OLM_TEST_PERMISSIONS";

@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use olm_api::names::PAUSED_ANNOTATION;
-use olm_resolve::DeprecationStatus;
+use olm_resolve::{AvailableUpdate, DeprecationStatus};
 
 use crate::{
     bundles::NextPull,
@@ -113,7 +113,12 @@ impl StepError {
         }
     }
 
-    /// What is known beyond upstream's text, for a person; only there where a person has to act.
+    /// Whether it passes without anybody acting.
+    pub(crate) fn recovers(&self) -> bool {
+        matches!(self, Self::Resolution { answer_at: Some(_), .. })
+    }
+
+    /// What is known beyond upstream's text, for a person; where it does not recover, a person has to act.
     pub(crate) fn explanation(&self) -> Option<&str> {
         match self {
             Self::Resolution { explanation, .. } | Self::Bundle { cause: Cause { explanation, .. }, .. } => {
@@ -188,6 +193,8 @@ pub(crate) struct Report {
     pub(crate) unread: Option<StepError>,
     /// What the catalogs say about deprecation, once they were asked.
     pub(crate) deprecations: Option<DeprecationStatus>,
+    /// What the catalogs say about newer versions, once they were asked.
+    pub(crate) update: Option<AvailableUpdate>,
     /// A sentence about the bundle that was chosen.
     pub(crate) resolved: Option<String>,
     /// A sentence about an update that leads to another catalog.

@@ -20,6 +20,7 @@ use crate::{
         decide::Decision,
         observe::{Observed, siblings},
         report::{Obstacle, Outcome, Report, has_succeeded},
+        workloads,
     },
     deletion_policy::revision as deletion_policy,
     facts::kinds::Survey,
@@ -51,7 +52,11 @@ async fn roll_out(observed: &Observed<'_>, mut executor: Executor<'_>) -> Report
     match keep_certificates(executor.cx, observed).await {
         Ok(Kept { bundles, next }) => {
             executor.ca_bundles = bundles;
-            let outcome = roll_out_phases(observed, executor).await.unwrap_or_else(Outcome::Retrying);
+            let cx = executor.cx;
+            let mut outcome = roll_out_phases(observed, executor).await.unwrap_or_else(Outcome::Retrying);
+            if let Outcome::Incomplete { unhealthy, .. } = &mut outcome {
+                workloads::examine(cx, observed, unhealthy).await;
+            }
             Report { certificates: next, ..outcome.into() }
         }
         Err(error) => {
@@ -97,7 +102,7 @@ async fn roll_out_phases(observed: &Observed<'_>, mut executor: Executor<'_>) ->
     let phases = &*left_out::without(&observed.phases, &survey.left_out);
     executor.awaited = survey.awaited;
     let (mut outcome, mut changed) = executor.roll_out(phases).await;
-    if outcome.obstacle() == Some(&Obstacle::Collision { with_set: true }) {
+    if matches!(outcome.obstacle(), Some(Obstacle::Collision { with_set: true, .. })) {
         // The other owner may be a sibling that this process has not heard of yet, or gone for good.
         executor.siblings = siblings::listed(cx, set).await?;
         let (again, more) = executor.roll_out(phases).await;

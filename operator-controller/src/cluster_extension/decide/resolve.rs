@@ -8,8 +8,8 @@ use olm_api::{
 use olm_fbc::Property;
 use olm_resolve::{
     Audience, CatalogView, Cause, DeprecationData, Installed, MajorUpdates, Request, Resolution,
-    ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_data, deprecation_status,
-    keep_installed, resolve, summary,
+    ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, available_update, deprecation_data,
+    deprecation_status, keep_installed, resolve, summary,
 };
 use olm_semver::ReleaseSupport;
 use olm_text::one_line;
@@ -67,7 +67,9 @@ pub(crate) async fn choose(
         Err(text) => return (report, Err(failed(text))),
     };
     let views: Vec<_> = answers.iter().map(Answer::view).collect();
-    let error = match resolve_in_time(cx, &request, &views, *now) {
+    let found = resolve_in_time(cx, &request, &views, *now);
+    report.update = available_update(&request, &views, found.as_ref().ok());
+    let error = match found {
         Ok(found) => {
             report.notes.extend(left_out(&views, &found));
             report.notes.extend(held_back(&request, &views, &found));

@@ -25,7 +25,7 @@ use olm_fbc::Property;
 use olm_object::ObjectKey;
 use olm_objectset::{assign, sha256};
 use olm_render::CertificateProvider;
-use olm_resolve::{DeprecationData, deprecation_status};
+use olm_resolve::{AvailableUpdate, DeprecationData, deprecation_status};
 use olm_runtime::{api_text, bounded};
 use serde_json::{Value, json};
 
@@ -89,7 +89,8 @@ pub(crate) async fn decide(
     let installed = revisions.installed().map(|r| r.bundle.name.as_str());
     let deprecations =
         deprecation_status(DeprecationData::Unavailable, channels.unwrap_or_default(), installed);
-    let mut report = Report { deprecations: Some(deprecations), ..report };
+    let update = revisions.installed().map(|_| AvailableUpdate::Unknown);
+    let mut report = Report { deprecations: Some(deprecations), update, ..report };
     let why = match request(target, revisions) {
         Request::Done(latest) => done(target, latest.number),
         Request::Needless(_) => format!(

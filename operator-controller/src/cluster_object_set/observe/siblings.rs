@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 
 use kube::{
-    ResourceExt,
+    Resource, ResourceExt,
     api::{ListParams, Patch},
 };
 use olm_api::{
     names::{OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER},
     ownership::revision_of,
-    v1::{ClusterObjectSet, LifecycleState},
+    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use olm_objectset::{BEFORE_REVISIONS, Sibling};
 use olm_runtime::{api_text, bounded, if_exists, patch_as};
+use olm_text::one_line;
 use serde_json::json;
 
 use crate::cluster_object_set::Context;
@@ -41,6 +42,17 @@ pub(crate) async fn listed(cx: &Context, set: &ClusterObjectSet) -> Result<Sibli
     let listed = bounded(cx.api().list(&params.unwrap_or_default())).await.map_err(|e| api_text(&e))?;
     let present = listed.iter().filter_map(ResourceExt::uid).collect();
     Ok(Siblings { known: siblings(set, listed.iter()), present: Some(present) })
+}
+
+/// The owner of an object in words: a revision counts as its extension.
+pub(crate) fn in_words(cx: &Context, kind: &str, name: &str) -> String {
+    let is_it = |set: &&ClusterObjectSet| kind == ClusterObjectSet::kind(&()) && set.name_any() == name;
+    let state = cx.sets.state();
+    let set = state.iter().filter_map(|guarded| guarded.0.as_ref().ok()).find(is_it);
+    match set.and_then(|set| revision_of(&set.metadata)) {
+        Some(extension) => format!("{} {}", ClusterExtension::kind(&()), extension.name),
+        None => one_line(&format!("{kind} {name}")).into_owned(),
+    }
 }
 
 /// Archives the revisions that this one supersedes.

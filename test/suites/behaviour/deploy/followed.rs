@@ -1,19 +1,7 @@
 //! Documentation that is followed to the letter: files and commands of a page, in its order, on a cluster. What a page
 //! calls `registry.example.com` is the registry of the test.
 
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
-use olm_test::{
-    cluster::Cluster,
-    images::Images,
-    operator::{Operator, kubectl, overlay},
-    process::cargo_program,
-    registry::Registry,
-    wait,
-};
+use olm_test::{operator::overlay, prelude::*};
 
 use crate::installed::own_cluster;
 use crate::rendering::config;

@@ -1,12 +1,7 @@
 //! The pages of `docs/reference`: they say what the programs say of themselves, no more and no less.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context, Result, ensure};
-use olm_api::{ConditionType, Reason};
-use olm_test::process::cargo_program;
+use olm_api::Reason;
+use olm_test::prelude::*;
 use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
 use regex::Regex;
 
