@@ -124,7 +124,12 @@ impl Entry {
             let number = |version: &str| version.parse::<Version>().ok();
             match head(entries) {
                 Ok(head) => read(head),
-                Err(_) => entries.iter().filter_map(read).max_by_key(|(_, (version, _))| number(version)),
+                Err(_) => entries.iter().filter_map(read).max_by(|(_, (one, _)), (_, (other, _))| {
+                    match (number(one), number(other)) {
+                        (Some(one), Some(other)) => one.cmp_precedence(&other),
+                        (one, other) => one.is_some().cmp(&other.is_some()),
+                    }
+                }),
             }
         };
         let default = self.channels.get(&self.default_channel).and_then(of_channel);
