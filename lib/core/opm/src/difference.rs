@@ -153,9 +153,12 @@ impl PackageView<'_> {
     fn stranded_by(&self, newer: &Self) -> Vec<String> {
         let (before, after) =
             (Edges::of(self.channels.iter().copied()), Edges::of(newer.channels.iter().copied()));
-        let highest = newer.bundles.iter().filter_map(|bundle| bundle.version.as_ref()).max();
+        let highest = newer.bundles.iter().filter_map(|bundle| bundle.version.as_ref());
+        let highest = highest.max_by(|one, other| one.cmp_precedence(other));
         let is_last = |bundle: &BundleOutline| {
-            highest.zip(bundle.version.as_ref()).is_some_and(|(highest, version)| version >= highest)
+            highest
+                .zip(bundle.version.as_ref())
+                .is_some_and(|(highest, version)| version.cmp_precedence(highest).is_ge())
         };
         let mut stranded: Vec<String> = self
             .bundles
