@@ -156,6 +156,12 @@ impl Differs {
     pub(crate) const EXIT_CODE: u8 = 2;
 }
 
+/// Reports why nothing was done, which is an answer: it would not be safe, or nothing fits.
+pub(crate) fn refusal(text: String) -> anyhow::Error {
+    error(&anyhow::Error::msg(text));
+    Differs.into()
+}
+
 /// Reports a failure on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
     // Nothing can be reported if standard error is gone.

@@ -19,8 +19,8 @@ use clap::Args;
 use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
 use olm_fbc::CatalogFiles;
 use olm_image::{
-    CanonicalReference, Files, Keyring, LayoutRegistry, OnProgress, Puller, PullerConfig, Reference, Refusal,
-    Select, folder_files,
+    CanonicalReference, Files, Keyring, LayoutRegistry, NoRegistry, OnProgress, Puller, PullerConfig,
+    Reference, Refusal, Select, folder_files,
 };
 
 use crate::progress::Bar;
@@ -181,6 +181,14 @@ impl Registries {
                 .set(Keyring::from_docker_config(&json).with_context(|| path.display().to_string())?);
         }
         Ok(Puller::new(config))
+    }
+
+    /// A puller that fails at the first image with --offline: much can be found out without one.
+    pub(crate) fn puller_or_offline(&self) -> anyhow::Result<Puller> {
+        if self.offline {
+            return Ok(Puller::with_registry(PullerConfig::new(std::env::temp_dir()), Arc::new(NoRegistry)));
+        }
+        self.puller()
     }
 
     /// Whether nothing may be fetched.

@@ -29,8 +29,9 @@ mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
-pub use content::{CatalogReader, RemoteCatalogd};
-pub use facts::settings::account;
-pub use operator::{Operator, OperatorError};
+pub use content::{CatalogReader, Read, RemoteCatalogd};
+pub use facts::{policies::compare as compare_policies, settings::account};
+pub use leftovers::leftovers;
+pub use operator::{LEASE, Operator, OperatorError};
 pub use permissions::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
 pub use webhook_certificates::{ProviderSetting, Settings as WebhookCertificates};

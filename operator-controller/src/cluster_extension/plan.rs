@@ -150,6 +150,10 @@ async fn account_client(cx: &Context, account: &AccountRef) -> Result<AccountCli
             "this needs a token of service account {:?} in namespace {:?}, which you may not create: {message}",
             account.name, account.namespace
         ))),
+        Err(ClientError::AccountNotFound { .. }) if cx.only_plans => Ok(Err(format!(
+            "this is asked as service account {:?} in namespace {:?}, which does not exist yet",
+            account.name, account.namespace
+        ))),
         Err(error) => Err(Cause::transient(error)),
     }
 }

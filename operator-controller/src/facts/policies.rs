@@ -252,7 +252,13 @@ fn changed_policy<K>(event: Event<PartialObjectMeta<K>>) -> Option<()> {
 }
 
 /// The policies that are not as they should be, and what is wrong with each.
-async fn compare(client: &Client, system_namespace: &str) -> Result<BTreeMap<&'static str, String>, String> {
+///
+/// # Errors
+/// The cluster's could not be read.
+pub async fn compare(
+    client: &Client,
+    system_namespace: &str,
+) -> Result<BTreeMap<&'static str, String>, String> {
     let wanted = objects(system_namespace).map_err(|e| e.to_string())?;
     let spec = |kind: &str, name: &str| {
         let object = wanted.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);

@@ -52,7 +52,9 @@ pub use reference::{CanonicalReference, Reference, ReferenceCause, ReferenceErro
 pub use registries::{Config, Endpoint, RegistriesError, candidates};
 #[doc(hidden)]
 pub use registry::read_login;
-pub use registry::{LayoutError, LayoutRegistry, MemoryRegistry, OciRegistry, Registry, RegistryError};
+pub use registry::{
+    LayoutError, LayoutRegistry, MemoryRegistry, NoRegistry, OciRegistry, Registry, RegistryError,
+};
 pub use select::{Refusal, Select};
 pub use spool::FileReader;
 pub use tree::TreeError;

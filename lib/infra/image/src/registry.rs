@@ -16,6 +16,7 @@ mod dial;
 mod http;
 mod layout;
 mod memory;
+mod offline;
 mod scheme;
 mod tls;
 
@@ -24,6 +25,7 @@ pub use auth::read_login;
 pub use client::OciRegistry;
 pub use layout::{LayoutError, LayoutRegistry};
 pub use memory::MemoryRegistry;
+pub use offline::NoRegistry;
 pub(crate) use tls::check as check_certificates;
 
 /// Why a registry did not do what was asked.

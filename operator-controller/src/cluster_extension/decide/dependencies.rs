@@ -73,7 +73,7 @@ pub(crate) async fn require(
     properties.extend(declares.iter().cloned());
     let failed = |cause| StepError::Bundle { bundle: chosen.bundle.clone(), cause };
     let needed = requirements(&properties).map_err(|error| failed(Cause::terminal(error)))?;
-    if needed.is_empty() {
+    if needed.is_empty() || !cx.checks_dependencies {
         cx.installed.forget(&name);
         return Ok(None);
     }
