@@ -1,15 +1,8 @@
 //! Bundles in the format registry+v1. A test names what its bundle contains; everything else is as in most bundles.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
-use anyhow::Result;
 use olm_bundle::BundleFiles;
-use serde_json::{Value, json};
 
-use crate::catalog::Entry;
+use crate::{catalog::Entry, prelude::*};
 
 /// An image for Pods that nothing runs in.
 pub const IMAGE: &str = "registry.k8s.io/pause:3.10";

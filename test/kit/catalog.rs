@@ -1,16 +1,6 @@
 //! File-based catalogs, and the objects that name them.
 
-use std::time::Duration;
-
-use anyhow::Result;
-use kube::{Api, Client};
-use olm_api::{
-    ConditionType::{Progressing, Serving},
-    v1::ClusterCatalog,
-};
-use serde_json::{Value, json};
-
-use crate::wait;
+use crate::prelude::*;
 
 /// A bundle as a catalog lists it.
 #[derive(Clone, Debug)]

@@ -1,20 +1,10 @@
 //! catalogd on its own, run against a cluster as an administrator would.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    time::Duration,
-};
-
-use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
-
 use crate::{
-    cluster::Cluster,
-    operator::{GROUPS, SYSTEM_NAMESPACE, install, kubectl},
-    process::{Process, StateDirectory, cargo_program, free_ports},
+    operator::{GROUPS, install, kubectl_with},
+    prelude::*,
+    process::free_ports,
     supervisor::Program,
-    wait,
 };
 
 /// The user that a catalogd on its own is known as in the cluster.
@@ -39,11 +29,9 @@ pub(crate) fn install_rights(cluster: &Cluster) -> Result<()> {
     };
     let rights: Vec<Value> = objects.into_iter().filter(is_right).collect();
     ensure!(rights.len() == 5, "account, roles and bindings in {}: {rights:?}", manifests.display());
-    let file = tempfile::NamedTempFile::new()?;
-    std::fs::write(&file, json!({"apiVersion": "v1", "kind": "List", "items": rights}).to_string())?;
-    let path = file.path().display().to_string();
-    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &path])?;
-    Ok(())
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": rights}).to_string();
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    kubectl_with(cluster, &apply, list.as_bytes()).map(drop)
 }
 
 /// How a catalogd, or an operator-controller, is started.

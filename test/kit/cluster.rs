@@ -10,25 +10,17 @@ mod inventory;
 mod services;
 pub(crate) mod start;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::Namespace;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::Config;
+use kube::api::{Api, ObjectMeta};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
-use serde_json::json;
 use tokio::sync::OnceCell;
 
 pub use audit::AuditEvent;
 pub use inventory::{inventory, objects};
 
 use crate::permissions_used;
-use crate::pki::Authority;
-use crate::process::{Process, StateDirectory};
-use crate::wait;
+use crate::{pki::Authority, prelude::*};
 use olm_test_programs::controlplane::{API_SERVER, CONTROLLERS, Tool, Tools};
 
 /// How long a CRD may take until it is served.

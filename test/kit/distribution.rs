@@ -1,13 +1,7 @@
 //! The registry of the distribution project, for tests of what we do with registries: on loopback, plain HTTP.
 
-use std::fs;
-use std::time::Duration;
-
-use anyhow::{Context, Result};
-
-use crate::process::{Process, StateDirectory, free_ports};
 use crate::supervisor::Program;
-use crate::wait;
+use crate::{prelude::*, process::free_ports};
 use olm_test_programs::controlplane::{Tool, Tools};
 
 const ATTEMPTS: usize = 3;

@@ -1,12 +1,7 @@
 //! ClusterExtensions as tests create them, and what they report.
 
-use anyhow::{Result, ensure};
-use kube::{
-    Api, Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{ConditionType, Conditions, names::CATALOG_NAME_LABEL, v1::ClusterExtension};
-use serde_json::{Value, json};
+use crate::prelude::*;
+use olm_api::{Conditions, names::CATALOG_NAME_LABEL};
 
 /// The ServiceAccount that installs, in the namespace of each test.
 pub const ACCOUNT: &str = "installer";

@@ -2,14 +2,11 @@
 //! repository. It has a thread of its own, so that tests of several runtimes can share it.
 
 use std::{
-    collections::BTreeMap,
     convert::Infallible,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use anyhow::{Context, Result};
 use axum::{
     Router,
     body::{Body, Bytes},
@@ -22,7 +19,7 @@ use olm_runtime::{CertWatcher, ServerLimits, TlsProfile, listen, serve, server_c
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 
-use crate::{pki::Identity, process::StateDirectory};
+use crate::{pki::Identity, prelude::*};
 
 /// Blobs up to this size are configs, which most faults leave alone.
 const LAYER_BYTES_MIN: u64 = 4 << 10;

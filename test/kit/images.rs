@@ -1,18 +1,10 @@
 //! Catalog and bundle images, packed by olm-image and pushed to the test registry.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
-
-use anyhow::{Context, Result};
+use crate::prelude::*;
 use olm_image::{
     Compression, ImageBuilder, LayerBuilder, PackedImage, PackedLayer, Puller, PullerConfig, Reference,
     folders_layer,
 };
-
-use crate::{bundle::Bundle, process::StateDirectory, registry::Registry};
 
 /// Label of a catalog image: where its content is.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";

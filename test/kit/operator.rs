@@ -1,20 +1,12 @@
 //! Our program, run against a cluster as an administrator would: CRDs and rights applied, then started.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
-
-use anyhow::{Context, Result, ensure};
+use std::{io::Write as _, process::Stdio};
 
 use crate::{
     catalogd::{self, Settings},
-    cluster::Cluster,
-    images::Images,
-    process::{Process, StateDirectory, cargo_program, free_ports},
+    prelude::*,
+    process::free_ports,
     supervisor::Program,
-    wait,
 };
 
 /// The user that the program is known as in the cluster.
@@ -178,16 +170,23 @@ pub fn overlay(cluster: &Cluster, name: &str) -> Result<()> {
 
 /// Runs kubectl as admin and returns what it prints.
 pub fn kubectl(cluster: &Cluster, args: &[&str]) -> Result<String> {
-    let output = Command::new(cluster.kubectl())
+    kubectl_with(cluster, args, b"").map(|(output, _)| output)
+}
+
+/// The same with a standard input; returns the errors that it prints too.
+pub fn kubectl_with(cluster: &Cluster, args: &[&str], input: &[u8]) -> Result<(String, String)> {
+    let mut kubectl = Command::new(cluster.kubectl())
         .arg(format!("--kubeconfig={}", cluster.kubeconfig_admin().display()))
         .args(args)
-        .output()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .context("running kubectl")?;
-    ensure!(
-        output.status.success(),
-        "kubectl {}: {}",
-        args.join(" "),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    // One that does not read its input may have ended already.
+    drop(kubectl.stdin.take().context("no standard input")?.write_all(input));
+    let output = kubectl.wait_with_output()?;
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(output.status.success(), "kubectl {}: {}", args.join(" "), errors.trim());
+    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), errors))
 }

@@ -3,18 +3,16 @@
 //! A [`Process`] that is dropped is killed. Nothing here belongs to an async runtime, so that one process
 //! can serve the tests of several runtimes.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::supervisor::{Program, State, Supervisor};
-use crate::wait::{self, Final};
+use crate::wait::Final;
+use crate::{
+    prelude::*,
+    supervisor::{Program, State, Supervisor},
+};
 
 /// Lines of a log that a failure text shows.
 const LOG_TAIL_LINES: usize = 20;

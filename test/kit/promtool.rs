@@ -2,13 +2,10 @@
 
 use std::{
     io::Write as _,
-    path::PathBuf,
-    process::{Command, Output, Stdio},
+    process::{Output, Stdio},
 };
 
-use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
-
+use crate::prelude::*;
 use olm_test_programs::GoModule;
 
 /// The path of `promtool`, built if it is not there (two minutes, once). Blocks.

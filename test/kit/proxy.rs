@@ -10,26 +10,24 @@ mod watches;
 mod weather;
 
 use std::{
-    collections::BTreeMap,
     net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64, atomic::Ordering},
-    time::{Duration, Instant},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use anyhow::{Context, Result};
 use kube::{
     Config,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
 };
-use serde_json::json;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use requests::{Write, WriteName};
 pub use weather::{Fault, Weather};
 
-use crate::{process::StateDirectory, wait};
+use crate::prelude::*;
 use watches::{Flow, Gate};
 
 /// What happens at a write.

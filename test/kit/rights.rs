@@ -1,17 +1,10 @@
 //! ServiceAccounts with exactly the rights that a bundle needs, as `olm bundle rbac` prints them.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context, Result};
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-};
+use crate::prelude::*;
 use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
 use olm_object::Rule;
 use olm_rbac::{Grant, Style, targets};
 use olm_render::{Options, render, webhook_certificates};
-use serde_json::{Value, json};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

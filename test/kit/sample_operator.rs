@@ -3,14 +3,10 @@
 //! Names that are the cluster's own (CRD, roles, webhook configurations) are derived from the package's, so that
 //! several can be installed in one cluster.
 
-use anyhow::Result;
-use kube::api::ApiResource;
-use serde_json::{Value, json};
-
 use crate::{
-    bundle::{Bundle, crd_with_versions, deployment, webhook},
+    bundle::{crd_with_versions, deployment, webhook},
     catalog::chain,
-    images::Images,
+    prelude::*,
 };
 
 /// The program's name, and its image's.

@@ -1,30 +1,18 @@
 //! What one test has for itself on a cluster that it shares: a namespace, a catalog, a ServiceAccount, an extension.
 
-use std::path::{Path, PathBuf};
+mod made;
+mod seen;
 
-use anyhow::Result;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use kube::{
-    Api, Client,
-    api::{ListParams, PostParams},
-    core::ObjectMeta,
-};
-use olm_api::{
-    ConditionType,
-    names::{BUNDLE_VERSION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION},
-    v1::ClusterExtension,
-};
-use serde_json::{Value, json};
+use kube::core::ObjectMeta;
 
 use crate::{
-    bundle::{LIGHTHOUSE_GROUP, copy, lighthouse},
+    bundle::{LIGHTHOUSE_GROUP, copy},
     catalog,
-    cluster::{inventory, unique_name},
-    extension::{ACCOUNT, Extension, Shown},
+    cluster::inventory,
+    extension::Shown,
     images::bundle_files,
-    rights::{create_account, grant, rules_for},
-    wait,
-    world::{COLLECTED, DEADLINE, World},
+    prelude::*,
 };
 
 /// One test's part of the world.
@@ -48,6 +36,11 @@ impl<'a> Scenario<'a> {
         let client = world.cluster.client().await?;
         let extension = Extension::new(&client, &name);
         Ok(Self { world, client, name, extension, bundles: tempfile::tempdir()? })
+    }
+
+    /// The same in the world that tests share.
+    pub async fn shared(base: &str) -> Result<Scenario<'static>> {
+        Scenario::new(World::shared().await?, base).await
     }
 
     /// A user with these rules in the whole cluster: name and client. The authorizer learns of them by a watch.
@@ -136,6 +129,13 @@ impl<'a> Scenario<'a> {
         catalog::serves(&self.client, &self.name, DEADLINE).await
     }
 
+    /// The test's catalog of these bundles, serving.
+    pub async fn publish(&self, package: &str, bundles: &[(&str, PathBuf)]) -> Result<()> {
+        let reference = self.push(package, bundles, "latest").await?;
+        self.create_catalog(&reference, None).await?;
+        self.catalog_serves().await
+    }
+
     /// A catalog of these bundles that serves, and an account with exactly the rights for them.
     pub async fn prepare(&self, package: &str, bundles: &[(&str, PathBuf)]) -> Result<()> {
         let reference = self.push(package, bundles, "latest").await?;
@@ -186,6 +186,24 @@ impl<'a> Scenario<'a> {
         .await
     }
 
+    /// Creates the test's extension, and waits until this version is installed.
+    pub async fn install(&self, package: &str, filter: Value, version: &str) -> Result<()> {
+        self.create_extension(package, filter).await?;
+        self.installed(version).await
+    }
+
+    /// Requests a version, and waits until it is installed.
+    pub async fn upgrade(&self, version: &str) -> Result<()> {
+        self.set_version(version).await?;
+        self.installed(version).await
+    }
+
+    /// Deletes the test's extension, and waits until nothing of it is left.
+    pub async fn uninstall(&self) -> Result<()> {
+        self.delete_extension().await?;
+        self.nothing_left().await
+    }
+
     /// Waits until a condition is as wanted: `Status/Reason/beginning of the message`.
     pub async fn shows(&self, type_: ConditionType, wanted: &str) -> Result<()> {
         wait::until(&format!("{type_} to be {wanted}"), DEADLINE, || async {
@@ -195,10 +213,18 @@ impl<'a> Scenario<'a> {
         .await
     }
 
+    /// Waits until `Status/Reason/Message` of a condition is as wanted.
+    pub async fn reports(&self, type_: ConditionType, is_wanted: impl Fn(&str) -> bool) -> Result<()> {
+        let found = async || {
+            self.world.operator.process().check_running()?;
+            Ok(self.shown().await?.condition(type_))
+        };
+        wait::eventually(&format!("another {type_}"), found, |text| is_wanted(text)).await
+    }
+
     /// Deletes the test's extension, and waits until it is gone.
     pub async fn delete_extension(&self) -> Result<()> {
-        self.extension.delete().await?;
-        wait::until("the extension to be gone", DEADLINE, || self.extension.is_gone()).await
+        self.remove_extension(&self.name).await
     }
 
     /// Every object in the cluster that carries the extension's owner label, as `<Kind> <namespace>/<name>`.

@@ -1,15 +1,10 @@
 //! Metrics as a scraper reads them: with the token of an account that may get `/metrics`.
 
-use anyhow::{Context, Result, ensure};
+use crate::prelude::*;
 use k8s_openapi::api::{
     authentication::v1::TokenRequest,
-    core::v1::ServiceAccount,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use kube::{Api, Client, api::PostParams};
-use serde_json::json;
-
-use crate::{cluster::unique_name, rights::create_account};
 
 /// A token of an account, which is created.
 pub async fn token(client: &Client, namespace: &str, account: &str) -> Result<String> {

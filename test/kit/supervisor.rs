@@ -5,17 +5,14 @@
 //! program dies with the supervisor as well (parent death signal), so that no kill leaves anything behind.
 //! Requests and replies are one line of JSON each, one at a time.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use crate::prelude::*;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, getppid, kill_process, set_parent_process_death_signal, wait,

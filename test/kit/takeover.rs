@@ -1,4 +1,4 @@
-//! Recorded clusters on which the original has installed operators, put into a fresh API server.
+//! Recorded clusters on which upstream has installed operators, put into a fresh API server.
 //!
 //! The server gives out UIDs, resource versions and generations anew; what refers to them is adapted: owner
 //! references, keys of managed fields, observed generations, and the owner inside Helm's releases. Everything
@@ -7,15 +7,9 @@
 mod load;
 mod text;
 
-use std::{
-    collections::BTreeMap,
-    fs::{self, File},
-    path::{Path, PathBuf},
-};
+use std::fs::File;
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
-
+use crate::prelude::*;
 pub use load::load;
 use text::{release_text, with_release_text};
 

@@ -1,10 +1,7 @@
 //! What upstream's own installation consists of, from the dump of a cluster that it ran on.
 
+use crate::prelude::*;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
 
 /// The dump of a cluster with upstream on it, unless it is not here.
 pub fn dump() -> Option<PathBuf> {

@@ -2,13 +2,20 @@
 //!
 //! Tests never sleep for a fixed time: they name what they wait for and say why it is not so yet.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Debug,
+    time::{Duration, Instant},
+};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
+
+use crate::world::DEADLINE;
 
 /// Between two looks: short at first, so that what is fast stays fast.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// How much of what was found a failure shows, in bytes.
+const FOUND_MAX: usize = 4_000;
 
 /// An error that waiting does not mend: a wait ends with it at once.
 #[derive(Debug)]
@@ -49,6 +56,40 @@ pub async fn until<T>(what: &str, deadline: Duration, mut look: impl AsyncFnMut(
     }
 }
 
+/// Calls `look` until what it finds is as wanted; a failure shows what was found last.
+pub async fn eventually<T: Debug>(
+    what: &str,
+    look: impl AsyncFnMut() -> Result<T>,
+    is_wanted: impl Fn(&T) -> bool,
+) -> Result<()> {
+    eventually_within(DEADLINE, what, look, is_wanted).await
+}
+
+/// The same with a deadline of its own.
+pub async fn eventually_within<T: Debug>(
+    deadline: Duration,
+    what: &str,
+    mut look: impl AsyncFnMut() -> Result<T>,
+    is_wanted: impl Fn(&T) -> bool,
+) -> Result<()> {
+    until(what, deadline, async || {
+        let found = look().await?;
+        ensure!(is_wanted(&found), "found {}", beginning(format!("{found:?}")));
+        Ok(())
+    })
+    .await
+}
+
+/// As much of a text as a failure can show.
+fn beginning(mut text: String) -> String {
+    let end = text.floor_char_boundary(FOUND_MAX);
+    if end < text.len() {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
 /// `Ok` if the condition holds, else an error with the text: the short form of a look.
 pub fn check(holds: bool, why_not: impl FnOnce() -> String) -> Result<()> {
     if holds { Ok(()) } else { Err(anyhow!(why_not())) }
@@ -75,6 +116,22 @@ mod tests {
                 .await
                 .unwrap_err();
         assert_eq!(format!("{error:#}"), "waited 0.1 s for the impossible: no");
+    }
+
+    #[tokio::test]
+    async fn what_is_found_is_awaited_and_shown() {
+        let mut found = 0;
+        let count = async || {
+            found += 1;
+            Ok(found)
+        };
+        eventually("three", count, |found| *found == 3).await.unwrap();
+        let error =
+            eventually_within(Duration::from_millis(50), "much", async || Ok("é".repeat(9_000)), |_| false)
+                .await
+                .unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.starts_with("waited 0.1 s for much: found \"éé") && text.len() < 4_100, "{text}");
     }
 
     #[tokio::test]

@@ -1,17 +1,8 @@
 //! A control plane, a registry, and our program: what tests of behaviour start with.
 
-use std::time::Duration;
-
-use anyhow::Result;
 use tokio::sync::OnceCell;
 
-use crate::{
-    cluster::{Cluster, Options},
-    images::Images,
-    operator::{self, Operator},
-    proxy::Proxy,
-    registry::Registry,
-};
+use crate::{operator, prelude::*, proxy::Proxy};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
 pub const DEADLINE: Duration = Duration::from_secs(90);

@@ -14,18 +14,8 @@ pub mod usage;
 mod volume;
 mod watching;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use anyhow::Result;
-use serde_json::json;
-
-use crate::catalogd::{Catalogd, Settings};
-use crate::cluster::{Cluster, Options};
-use crate::images::Images;
-use crate::process::{Process, StateDirectory, target_folder};
-use crate::registry::Registry;
-use crate::world::World;
+use crate::process::target_folder;
+use crate::{catalogd::Settings, prelude::*};
 
 /// For anything that should happen by itself; a bench that waits longer has failed.
 const DEADLINE: Duration = Duration::from_mins(2);

@@ -1,14 +1,6 @@
 //! A control group whose memory is limited, as a container has it; version 1 and 2.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
-
-use anyhow::{Context, Result};
-
-use crate::cluster::unique_name;
+use crate::prelude::*;
 
 const ROOT: &str = "/sys/fs/cgroup";
 /// How long a group whose processes were killed may take to become empty.

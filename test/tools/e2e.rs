@@ -3,14 +3,8 @@
 //!
 //! Beside it stands a registry that this machine pushes to and that nodes and pods pull from.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context, Result, bail, ensure};
-
-use crate::process::StateDirectory;
-use crate::registry::Registry;
 use crate::tools::node::{Node, packages};
+use crate::{cluster::given, prelude::*};
 
 /// The registry as this machine reaches it, and as nodes and pods do. No TLS.
 pub const REGISTRY_PUSH: &str = "OLM_E2E_REGISTRY_PUSH";
@@ -57,6 +51,14 @@ impl Choice {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         match Self::wanted(variable("KUBECONFIG"), variable(NODE).as_deref(), engine)? {
             Self::OwnNode => packages::provide(install).map(|()| Self::OwnNode),
+            other => Ok(other),
+        }
+    }
+
+    /// The same cluster, whose `KUBECONFIG` may be a list, by one file: what the tests run takes no list.
+    pub fn with_one_file(self) -> Result<Self> {
+        match self {
+            Self::Given(list) => Ok(Self::Given(given::copy(&given::read(list.as_os_str())?)?)),
             other => Ok(other),
         }
     }
@@ -246,5 +248,16 @@ mod tests {
             assert_eq!(Choice::wanted(kubeconfig, node, docker), expected, "{node:?}");
         }
         assert!(Choice::wanted(None, None, || None).unwrap_err().contains("no container engine answers"));
+    }
+    #[test]
+    fn a_list_of_kubeconfigs_becomes_one_file_and_none_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let (absent, present) = (folder.path().join("absent"), folder.path().join("present"));
+        std::fs::write(&present, "current-context: mine\n").unwrap();
+        let list = std::env::join_paths([&absent, &present]).unwrap();
+        let Choice::Given(file) = Choice::Given(list.into()).with_one_file().unwrap() else { panic!() };
+        assert!(std::fs::read_to_string(file).unwrap().contains(r#""current-context":"mine""#));
+        let error = Choice::Given(absent).with_one_file().unwrap_err().to_string();
+        assert!(error.starts_with("KUBECONFIG names no file that exists: /"), "{error}");
     }
 }

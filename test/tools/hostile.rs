@@ -3,27 +3,18 @@
 
 mod shapes;
 
-use std::time::{Duration, Instant};
+use kube::api::Api;
 
-use anyhow::{Context, Result, ensure};
-use kube::api::{Api, PostParams};
-use kube::{Client, ResourceExt};
-use olm_api::ConditionType::{Installed, Progressing};
-use olm_api::v1::{ClusterCatalog, ClusterExtension};
-use serde_json::{Value, json};
-
-use crate::bundle::lighthouse;
-use crate::catalog::{chain, cluster_catalog};
 use crate::catalogd::Settings;
-use crate::cluster::{Cluster, Options};
-use crate::extension::{ACCOUNT, extension};
-use crate::images::{Images, bundle_files};
-use crate::operator::{Operator, install};
-use crate::registry::Registry;
-use crate::rights::{create_account, grant, rules_for};
+use crate::extension::extension;
+use crate::images::bundle_files;
+use crate::operator::install;
 use crate::tools::bench::usage;
 use crate::tools::cgroup::MemoryGroup;
-use crate::wait;
+use crate::{
+    catalog::{chain, cluster_catalog},
+    prelude::*,
+};
 
 /// The limit of the Deployment in config/manager, in bytes.
 const MEMORY_BYTES: u64 = 256 << 20;

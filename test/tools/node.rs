@@ -12,20 +12,15 @@ mod namespaces;
 pub mod packages;
 mod programs;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use anyhow::{Context, Result};
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Node as NodeObject;
-use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
-use serde_json::Value;
+use kube::api::Api;
 
 pub use images::{of_program, pause};
 
-use crate::cluster::{self, Cluster, start};
-use crate::process::{Process, StateDirectory};
-use crate::wait;
+use crate::{
+    cluster::{self, start},
+    prelude::*,
+};
 use namespaces::Namespaces;
 use olm_test_programs::GoModule;
 use olm_test_programs::controlplane::{API_SERVER, CONTROLLERS, Tool, Tools, VERSION};

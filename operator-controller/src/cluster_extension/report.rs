@@ -118,6 +118,11 @@ impl StepError {
         matches!(self, Self::Resolution { answer_at: Some(_), .. })
     }
 
+    /// Whether another configuration of the bundle is wanted.
+    pub(crate) fn is_configuration(&self) -> bool {
+        matches!(self, Self::Bundle { cause, .. } if cause.kind == CauseKind::InvalidConfiguration)
+    }
+
     /// What is known beyond upstream's text, for a person; where it does not recover, a person has to act.
     pub(crate) fn explanation(&self) -> Option<&str> {
         match self {

@@ -3,12 +3,10 @@
 //! An object whose watch shows the resource version of the last check has not changed: it is not read again. A new process
 //! knows nothing and reads every object once.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, HashSet};
 
 use olm_object::ObjectKey;
+use parking_lot::Mutex;
 
 use crate::cluster_object_set::workloads::{FindingKind, Workload};
 
@@ -45,11 +43,11 @@ pub(crate) struct Checks(Mutex<HashMap<String, Memory>>);
 
 impl Checks {
     pub(crate) fn recall(&self, revision: &str, object: &ObjectKey) -> Option<Check> {
-        self.all().get(revision)?.checks.get(object).cloned()
+        self.0.lock().get(revision)?.checks.get(object).cloned()
     }
 
     pub(crate) fn remember(&self, revision: &str, object: ObjectKey, check: Check) {
-        self.all().entry(revision.to_owned()).or_default().checks.insert(object, check);
+        self.0.lock().entry(revision.to_owned()).or_default().checks.insert(object, check);
     }
 
     /// Remembers what is wrong with workloads now; those of `found` that are new.
@@ -58,7 +56,7 @@ impl Checks {
         revision: &str,
         found: HashSet<(ObjectKey, FindingKind)>,
     ) -> HashSet<(ObjectKey, FindingKind)> {
-        let mut all = self.all();
+        let mut all = self.0.lock();
         if found.is_empty() && !all.contains_key(revision) {
             return found;
         }
@@ -69,10 +67,6 @@ impl Checks {
     }
 
     pub(crate) fn forget(&self, revision: &str) {
-        self.all().remove(revision);
-    }
-
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Memory>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(revision);
     }
 }

@@ -1,12 +1,8 @@
 //! What can happen to a control plane.
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
-
 use super::{Cluster, Kind, Own, start::API_SERVER_DEADLINE};
+use crate::prelude::*;
 use olm_test_programs::controlplane::Tool;
-
-use crate::{process::Process, wait};
 
 impl Cluster {
     /// Kills the API server and starts it again; returns when it is ready.

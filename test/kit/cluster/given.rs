@@ -1,11 +1,9 @@
 //! The cluster of `KUBECONFIG`.
 
-use std::{ffi::OsStr, fs::OpenOptions, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf};
+use std::{ffi::OsStr, fs::OpenOptions, io::Write as _, os::unix::fs::OpenOptionsExt as _};
 
-use anyhow::{Context as _, Result, ensure};
+use crate::prelude::*;
 use kube::config::Kubeconfig;
-
-use crate::process::StateDirectory;
 
 /// Reads a kubeconfig, or a list of them as `KUBECONFIG` has it: files that do not exist count for nothing, and of what
 /// several say the first counts, as for kubectl.

@@ -1,9 +1,9 @@
 //! What a cluster holds, of whatever kind.
 
-use anyhow::{Context, Result};
+use crate::prelude::*;
 use kube::{
-    Api, Client, Discovery,
-    api::{ApiResource, DynamicObject, ListParams, ObjectList},
+    Discovery,
+    api::ObjectList,
     core::{ObjectMeta, Status},
     discovery::{ApiGroup, verbs},
 };

@@ -1,20 +1,16 @@
 //! Starting a control plane: certificates, programs, nodes; everything that can go side by side does.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
-
-use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::{Node, ServiceAccount};
-use kube::api::{Api, PostParams};
-use serde_json::json;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::Api;
 
 use super::{Options, Own, client, node};
 use crate::permissions_used;
-use crate::pki::{Authority, IdentityFiles, write_service_account_keys};
-use crate::process::{Process, StateDirectory, free_ports};
+use crate::process::free_ports;
 use crate::supervisor::Program;
-use crate::wait;
+use crate::{
+    pki::{Authority, IdentityFiles, write_service_account_keys},
+    prelude::*,
+};
 use olm_test_programs::controlplane::{CONTROLLERS, Tool, Tools};
 
 /// A port may be taken between its choice and its use.

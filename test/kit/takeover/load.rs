@@ -1,16 +1,8 @@
 //! Creating recorded objects in their order: owners first.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
-
-use anyhow::{Context, Result, bail, ensure};
-use kube::Client;
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 use super::{Dump, Recorded, text::with_release_text};
-use crate::wait;
 
 /// Kinds that come first, in this order; those up to object sets are waited for by all others.
 const FIRST: [&str; 16] = [

@@ -1,13 +1,6 @@
 //! A user's object of the sample operator's kind: it and its CRD must outlive an extension that leaves CRDs.
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, PostParams},
-};
-use olm_test::wait;
-use serde_json::json;
+use olm_test::prelude::*;
 
 use crate::world::COLLECTED;
 

@@ -1,24 +1,12 @@
 //! Every state of extensions and revisions, as the API server told them, and what they must never say.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail, ensure};
 use futures::StreamExt;
-use kube::{
-    Api, Client, ResourceExt,
-    runtime::watcher::{self, Event},
-};
-use olm_api::{
-    ConditionType,
-    names::BUNDLE_NAME,
-    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
-};
+use kube::runtime::watcher::{self, Event};
+use olm_api::names::BUNDLE_NAME;
+use olm_test::prelude::*;
 use tokio::{sync::oneshot, task::JoinHandle};
-
-use olm_test::{wait, world::DEADLINE};
 
 #[derive(Clone, Debug)]
 enum State {

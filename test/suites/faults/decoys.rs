@@ -1,18 +1,7 @@
 //! Objects that look like an extension's and are not.
 
-use anyhow::Result;
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{ConfigMap, ServiceAccount},
-};
-use kube::{
-    Api, Client, Discovery,
-    api::{DynamicObject, PostParams},
-    core::GroupVersionKind,
-    discovery::Scope,
-};
-use olm_test::{operator::SYSTEM_NAMESPACE, wait, world::DEADLINE};
-use serde_json::{Value, json};
+use kube::{Discovery, core::GroupVersionKind, discovery::Scope};
+use olm_test::prelude::*;
 
 /// Creates them.
 pub(crate) async fn create(client: &Client, extension: &str) -> Result<()> {
@@ -91,6 +80,6 @@ async fn create_one(client: &Client, discovery: &Discovery, object: &Value) -> R
         Scope::Namespaced => Api::namespaced_with(client.clone(), text("/metadata/namespace"), &resource),
         Scope::Cluster => Api::all_with(client.clone(), &resource),
     };
-    api.create(&PostParams::default(), &serde_json::from_value(object.clone())?).await?;
+    api.make(object.clone()).await?;
     Ok(())
 }

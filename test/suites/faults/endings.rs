@@ -1,27 +1,7 @@
 //! The program asked to end, or robbed of a Lease, at random moments, with registries that never answer.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::v1::ClusterExtension;
-use olm_test::{
-    catalog,
-    cluster::{Cluster, Options},
-    extension::{ACCOUNT, extension},
-    images::Images,
-    operator::{GRACE, Operator, SYSTEM_NAMESPACE},
-    registry::Registry,
-    rights::create_account,
-    supervisor::State,
-    wait,
-    world::DEADLINE,
-};
-use serde_json::{Value, json};
+use olm_test::{catalog, extension::extension, operator::GRACE, prelude::*, supervisor::State};
 use tokio::net::TcpListener;
 
 use crate::world::{everything, seed};
@@ -128,7 +108,7 @@ impl Stage {
                 End::Signal => self.operator.process().terminate(GRACE).await.map(drop),
                 End::Robbed(lease) => {
                     let thief = json!({"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 3600}});
-                    self.leases.patch(LEASES[lease], &PatchParams::default(), &Patch::Merge(&thief)).await?;
+                    self.leases.merge(LEASES[lease], &thief).await?;
                     wait::until("the end of the process", GRACE, async || {
                         match self.operator.process().state()? {
                             State::Running => bail!("it runs\n{}", self.operator.process().log_tail()),
@@ -155,7 +135,7 @@ impl Stage {
         ensure!(well, "{state:?}\n{}", self.operator.process().log_tail());
         ensure!(!self.operator.process().log().contains("panicked"), "it panicked");
         for lease in LEASES {
-            self.leases.delete(lease, &DeleteParams::default()).await?;
+            self.leases.remove(lease).await?;
         }
         Ok((released, ended))
     }

@@ -1,8 +1,7 @@
 //! What is looked at in an extension, beside its installation.
 
-use anyhow::{Result, ensure};
-use olm_api::{ConditionType, names::PAUSED_ANNOTATION};
-use olm_test::extension::Extension;
+use olm_api::names::PAUSED_ANNOTATION;
+use olm_test::prelude::*;
 
 /// Fails while it is reported as paused.
 pub(crate) async fn is_unpaused(extension: &Extension) -> Result<()> {

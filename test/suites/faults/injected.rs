@@ -1,9 +1,9 @@
 //! Requests that fail, and an API server that goes away.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, ensure};
-use olm_test::proxy::{Fault, Weather};
+use olm_test::{
+    prelude::*,
+    proxy::{Fault, Weather},
+};
 
 use crate::{
     theatre::{Harm, Theatre, WHOLE},

@@ -1,8 +1,6 @@
 //! The program killed at random moments of a life.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result};
+use olm_test::prelude::*;
 
 use crate::{
     theatre::{Harm, Stage, Theatre, WHOLE},

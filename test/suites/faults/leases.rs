@@ -1,19 +1,12 @@
 //! Two processes that want to lead, one of which stands still.
 
-use std::time::Instant;
-
-use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
 use olm_test::{
-    extension::Extension,
-    operator::{self, Operator, SYSTEM_NAMESPACE},
+    operator,
+    prelude::*,
     proxy::{Blow, Proxy, WriteName},
     supervisor::State,
-    wait,
-    world::{DEADLINE, World},
 };
-use serde_json::json;
 
 use crate::{
     theatre::STILL,

@@ -1,22 +1,10 @@
 //! What others do to the objects and to the account of an installed extension.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{ConfigMap, Secret, ServiceAccount},
-};
-use kube::{
-    Api, Client,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
 use olm_api::names::IDENTITY_ANNOTATION;
 use olm_test::{
-    extension::{ACCOUNT, Extension},
+    prelude::*,
     proxy::{Fault, Weather},
-    wait,
-    world::{DEADLINE, World},
 };
-use serde_json::json;
 
 use crate::{
     snapshot::{Snapshot, difference},
@@ -84,10 +72,10 @@ async fn objects_that_others_delete_or_edit_come_back_as_they_were() -> Result<(
     let world = alone().await?;
     let installed = Installed::new(&world, "edited").await?;
     let deployments: Api<Deployment> = installed.api();
-    deployments.delete("lighthouse-operator", &DeleteParams::default()).await?;
+    deployments.remove("lighthouse-operator").await?;
     installed.as_before().await?;
     let secrets: Api<Secret> = installed.api();
-    secrets.delete("lighthouse-key", &DeleteParams::default()).await?;
+    secrets.remove("lighthouse-key").await?;
     installed.as_before().await?;
 
     let settings: Api<ConfigMap> = installed.api();
@@ -113,7 +101,7 @@ async fn an_object_that_another_controller_takes_is_left_to_it_and_made_anew_whe
     let installed = Installed::new(&world, "stolen").await?;
     let settings: Api<ConfigMap> = installed.api();
     let thief: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "thief"}}))?;
-    let thief = settings.create(&PostParams::default(), &thief).await?;
+    let thief = settings.make(&thief).await?;
     let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "thief",
                         "uid": thief.metadata.uid, "controller": true}]);
     let theft = Patch::Merge(json!({"metadata": {"ownerReferences": owner}, "data": {"version": "stolen"}}));
@@ -128,7 +116,7 @@ async fn an_object_that_another_controller_takes_is_left_to_it_and_made_anew_whe
     let found = settings.get(SETTINGS).await?;
     ensure!(found.metadata.resource_version == stolen.metadata.resource_version, "it was written: {found:?}");
     // Its objects go with it.
-    settings.delete("thief", &DeleteParams::default()).await?;
+    settings.remove("thief").await?;
     installed.as_before().await?;
     installed.remove().await
 }
@@ -139,17 +127,14 @@ async fn a_token_that_is_refused_or_whose_account_was_replaced_is_replaced() -> 
     let installed = Installed::new(&world, "account").await?;
     world.proxy().weather(Some(Weather::new(1, 1, &[Fault::Status(401)], 1)));
     let settings: Api<ConfigMap> = installed.api();
-    settings.delete(SETTINGS, &DeleteParams::default()).await?;
-    wait::until("a refused token", DEADLINE, async || {
-        wait::check(world.proxy().damage().len() == 1, || "none yet".to_owned())
-    })
-    .await?;
+    settings.remove(SETTINGS).await?;
+    eventually("a refused token", async || Ok(world.proxy().damage().len() == 1), |holds| *holds).await?;
     let told: Vec<_> = world.proxy().damage();
     installed.as_before().await?;
     println!("{told:?}");
 
     let accounts: Api<ServiceAccount> = installed.api();
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    accounts.remove(ACCOUNT).await?;
     wait::until("the missing account to be told", DEADLINE, async || {
         // The API server still accepts a deleted account's token for a few seconds; with that the object comes back.
         drop(settings.delete(SETTINGS, &DeleteParams::default()).await);

@@ -3,13 +3,10 @@
 //!
 //! Each run ends every stage in the state in which the undisturbed one ended it, object by object.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::{Duration, Instant},
+use olm_test::{
+    prelude::*,
+    proxy::{Blow, WriteName},
 };
-
-use anyhow::{Context, Result, ensure};
-use olm_test::proxy::{Blow, WriteName};
 
 use crate::{
     theatre::{Harm, KEEPING, Life, Play, Stage, Theatre, WHOLE},

@@ -1,14 +1,7 @@
 //! The objects of a cluster, without what differs from run to run.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Result, ensure};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ApiResource, DynamicObject, ListParams},
-};
+use olm_test::prelude::*;
 use regex::{Captures, Regex};
-use serde_json::{Value, json};
 
 /// Group, version, kind, plural of everything an extension of the sample operator can leave.
 const KINDS: [(&str, &str, &str, &str); 12] = [
@@ -60,7 +53,7 @@ impl Snapshot {
                 plural: plural.to_owned(),
             };
             let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            for object in api.list(&ListParams::default()).await? {
+            for object in api.all().await? {
                 let id = format!("{kind} {}/{}", object.namespace().unwrap_or_default(), object.name_any());
                 objects.insert(id, serde_json::to_value(&object)?);
             }

@@ -3,22 +3,15 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, ensure};
-use kube::{Client, api::DeleteParams};
 use olm_api::names::{DELETION_POLICY_ANNOTATION, PLAN_DIGEST_ANNOTATION, ROLLBACK_TO_ANNOTATION};
 use olm_objectset::DeletionPolicy;
 use olm_test::{
-    extension::Extension,
+    prelude::*,
     proxy::{Blow, Weather, WriteName},
-    wait,
-    world::{DEADLINE, World},
 };
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{

@@ -4,32 +4,16 @@
 //! `OLM_WALKS` says how many walks. Policy SelfCertified and no CRD upgrade checks: then history is not part of the
 //! rules, and any version may follow any other.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
-};
-use olm_api::{
-    ConditionType,
-    names::{DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION},
-    v1::{ClusterCatalog, ClusterObjectSet},
-};
+use olm_api::names::{DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION};
+use olm_test::prelude::*;
 use regex::Regex;
-use serde_json::{Value, json};
 
 use crate::{
     extension::{is_unpaused, retains},
     snapshot::{Id, Snapshot, difference},
     theatre::{STILL, settled},
     world::{COLLECTED, PACKAGE, Sample, alone, everything, seed},
-};
-use olm_test::{
-    extension::Extension,
-    wait,
-    world::{DEADLINE, World},
 };
 
 const NAME: &str = "walk";
@@ -209,7 +193,7 @@ impl Walker<'_> {
     /// The names of all revisions.
     async fn revisions(&self) -> Result<Vec<String>> {
         let sets: Api<ClusterObjectSet> = Api::all(self.client.clone());
-        Ok(sets.list(&ListParams::default()).await?.iter().map(ResourceExt::name_any).collect())
+        Ok(sets.all().await?.iter().map(ResourceExt::name_any).collect())
     }
 
     /// Deletes the extension under the policy that is in force, which leaves what it leaves.

@@ -1,23 +1,11 @@
 //! The cluster with the proxy before it, and our program behind the proxy.
 
-use std::{fs, path::PathBuf, time::Duration};
-
-use anyhow::{Result, ensure};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
-};
-use olm_api::v1::ClusterExtension;
 use olm_test::{
-    bundle::{LIGHTHOUSE_GROUP, copy, lighthouse},
+    bundle::{LIGHTHOUSE_GROUP, copy},
     catalog::{self, chain, cluster_catalog},
-    extension::ACCOUNT,
     images::bundle_files,
-    rights::{create_account, grant, rules_for},
-    wait,
-    world::{DEADLINE, World},
+    prelude::*,
 };
-use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// For what the cluster's own controllers do about a deletion. The collector learns of new kinds every 30 s only, and
@@ -42,7 +30,7 @@ pub(crate) async fn alone() -> Result<MutexGuard<'static, World>> {
 async fn empty(world: &World) -> Result<()> {
     let extensions: Api<ClusterExtension> = Api::all(world.cluster.client().await?);
     wait::until("the extensions of failed tests to be gone", DEADLINE, async || {
-        let left = extensions.list(&ListParams::default()).await?.items;
+        let left = extensions.all().await?;
         for extension in &left {
             // It may be gone by now.
             drop(extensions.delete(&extension.name_any(), &DeleteParams::default()).await);

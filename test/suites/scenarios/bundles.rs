@@ -1,11 +1,10 @@
 //! Bundles and catalogs made of named pieces, so that a scenario says in one line what its package brings.
 
-use anyhow::{Context, Result, bail};
 use olm_test::{
     bundle::{self, config_map, crd, deployment, reads_config_maps},
+    prelude::*,
     sample_operator::SampleOperator,
 };
-use serde_json::{Value, json};
 
 use crate::place::Facts;
 

@@ -1,7 +1,6 @@
 //! The kinds that scenarios name.
 
-use anyhow::{Result, bail};
-use kube::api::ApiResource;
+use olm_test::prelude::*;
 
 /// Group and version, kind, plural, whether it lives in a namespace.
 const KINDS: [(&str, &str, &str, bool); 23] = [

@@ -2,15 +2,15 @@
 
 use crate::place::Facts;
 
-/// Scenarios of the original that are about what this program does not do on purpose.
+/// Scenarios of upstream that are about what this program does not do on purpose.
 pub(crate) const NOT_OURS: [(&str, &str); 2] = [
     (
         "Installing: an account that is named only brings a warning",
-        "the original ignores spec.serviceAccount and warns; here it is honoured (docs/decisions/0001-differences.md)",
+        "upstream ignores spec.serviceAccount and warns; here it is honoured (docs/decisions/0001-differences.md)",
     ),
     (
         "Updating: an account that was named can be taken back",
-        "the original ignores spec.serviceAccount; here an extension without one is refused or takes the default (docs/decisions/0001-differences.md)",
+        "upstream ignores spec.serviceAccount; here an extension without one is refused or takes the default (docs/decisions/0001-differences.md)",
     ),
 ];
 

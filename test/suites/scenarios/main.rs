@@ -14,14 +14,14 @@ mod steps;
 mod tls;
 mod world;
 
-use std::{path::Path, sync::Mutex};
+use std::sync::Mutex;
 
-use anyhow::Result;
 use cucumber::{
     World as _, WriterExt as _, gherkin,
     runner::basic::ScenarioType::{Concurrent, Serial},
     writer::{self, Stats as _},
 };
+use olm_test::prelude::*;
 use regex::Regex;
 
 use crate::{left_out::NOT_OURS, place::Place, world::World};

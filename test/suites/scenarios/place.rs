@@ -3,16 +3,7 @@
 mod given;
 mod local;
 
-use std::collections::BTreeMap;
-
-use anyhow::Result;
-use kube::Client;
-use olm_test::{
-    cluster::{Cluster, Options},
-    images::Images,
-    process::Process,
-    tools::e2e::REGISTRY_PUSH,
-};
+use olm_test::{prelude::*, tools::e2e::REGISTRY_PUSH};
 use tokio::sync::OnceCell;
 
 pub(crate) use given::Given;

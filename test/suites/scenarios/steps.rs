@@ -8,17 +8,17 @@
 
 use std::fmt;
 
-/// As `anyhow`'s, also where an [`Outcome`] is returned.
-macro_rules! ensure {
+/// As `ensure` of `anyhow`, also where an [`Outcome`] is returned.
+macro_rules! must {
     ($holds:expr, $($text:tt)+) => {
         if !$holds {
-            bail!($($text)+);
+            fail!($($text)+);
         }
     };
 }
 
-/// As `anyhow`'s, also where an [`Outcome`] is returned.
-macro_rules! bail {
+/// As `bail` of `anyhow`, also where an [`Outcome`] is returned.
+macro_rules! fail {
     ($($text:tt)+) => {
         return Err(anyhow::anyhow!($($text)+).into())
     };

@@ -1,8 +1,8 @@
 //! Handshakes with just one version, one cipher suite or one group on offer.
 
-use std::{net::TcpStream, sync::Arc, time::Duration};
+use std::net::TcpStream;
 
-use anyhow::{Context, Result, bail};
+use olm_test::prelude::*;
 use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, ProtocolVersion, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},

@@ -1,21 +1,7 @@
 //! What one scenario knows: its name, what it has offered in catalogs, what it has made and must remove again.
 
-use std::{collections::BTreeMap, time::Duration};
-
-use anyhow::{Context, Result, ensure};
 use cucumber::event::ScenarioFinished;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::names::OWNER_NAME_LABEL;
-use olm_test::{
-    cluster::unique_name,
-    faults::ConnectProxy,
-    process::{Process, StateDirectory},
-    wait,
-};
-use serde_json::Value;
+use olm_test::{faults::ConnectProxy, prelude::*};
 
 use crate::{bundles::Bundle, kinds, match_parts, place::Place};
 

@@ -32,124 +32,84 @@ const CORE: [&str; 18] = [
     "olm-yaml",
 ];
 
-/// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-const ALLOWED: [(&str, &[&str]); 32] = [
-    ("olm-text", &[]),
-    ("olm-go", &[]),
-    ("olm-object", &[]),
-    ("olm-api", &["olm-text"]),
-    ("olm-yaml", &["olm-text", "olm-go"]),
-    ("olm-semver", &["olm-go"]),
-    ("olm-cel", &[]),
-    ("olm-crd", &["olm-text", "olm-go", "olm-object", "olm-cel"]),
-    ("olm-fbc", &["olm-go", "olm-yaml"]),
-    ("olm-graphql", &["olm-go", "olm-fbc"]),
-    ("olm-opm", &["olm-text", "olm-go", "olm-object", "olm-yaml", "olm-semver", "olm-bundle", "olm-fbc"]),
-    ("olm-resolve", &["olm-text", "olm-go", "olm-semver", "olm-fbc"]),
-    ("olm-dependencies", &["olm-text", "olm-go", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
-    ("olm-bundle", &["olm-go", "olm-fbc", "olm-yaml", "olm-semver"]),
-    ("olm-render", &["olm-go", "olm-object", "olm-bundle"]),
-    ("olm-objectset", &["olm-text", "olm-go", "olm-object", "olm-api"]),
-    ("olm-rbac", &["olm-object"]),
-    ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
-    ("olm-image", &["olm-go", "olm-text"]),
-    ("olm-certs", &[]),
-    ("olm-runtime", &["olm-text", "olm-object", "olm-certs", "olm-image"]),
-    (
-        "catalogd",
-        &[
-            "olm-go",
-            "olm-text",
-            "olm-object",
-            "olm-api",
-            "olm-yaml",
-            "olm-fbc",
-            "olm-graphql",
-            "olm-image",
-            "olm-runtime",
-        ],
-    ),
-    (
-        "operator-controller",
-        &[
-            "olm-text",
-            "olm-object",
-            "olm-api",
-            "olm-yaml",
-            "olm-semver",
-            "olm-crd",
-            "olm-fbc",
-            "olm-resolve",
-            "olm-dependencies",
-            "olm-bundle",
-            "olm-render",
-            "olm-objectset",
-            "olm-rbac",
-            "olm-plan",
-            "olm-certs",
-            "olm-image",
-            "olm-runtime",
-            "catalogd",
-        ],
-    ),
-    (
-        "olm-cli",
-        &[
-            "olm-text",
-            "olm-object",
-            "olm-api",
-            "olm-yaml",
-            "olm-semver",
-            "olm-crd",
-            "olm-fbc",
-            "olm-opm",
-            "olm-resolve",
-            "olm-dependencies",
-            "olm-bundle",
-            "olm-render",
-            "olm-objectset",
-            "olm-rbac",
-            "olm-plan",
-            "olm-image",
-            "olm-runtime",
-            "catalogd",
-            "operator-controller",
-        ],
-    ),
-    ("olm-config-gen", &["olm-api", "olm-yaml", "operator-controller"]),
-    ("olm-kubernetes-types", &[]),
-    ("olm-image-build", &["olm-image"]),
-    ("olm-release", &["olm-image", "olm-image-build"]),
-    ("olm-sample-operator", &["olm-runtime"]),
-    ("olm-test-programs", &[]),
-    ("olm-test-registry", &[]),
-    (
-        "olm-test",
-        &[
-            "olm-object",
-            "olm-api",
-            "olm-yaml",
-            "olm-cel",
-            "olm-semver",
-            "olm-crd",
-            "olm-fbc",
-            "olm-opm",
-            "olm-resolve",
-            "olm-dependencies",
-            "olm-bundle",
-            "olm-render",
-            "olm-objectset",
-            "olm-rbac",
-            "olm-plan",
-            "olm-image",
-            "olm-runtime",
-            "catalogd",
-            "operator-controller",
-            "olm-test-programs",
-            "olm-test-registry",
-        ],
-    ),
+/// What the controller, `olm` and the tests may use.
+const OF_PROGRAMS: [&str; 16] = [
+    "olm-object",
+    "olm-api",
+    "olm-yaml",
+    "olm-semver",
+    "olm-crd",
+    "olm-fbc",
+    "olm-resolve",
+    "olm-dependencies",
+    "olm-bundle",
+    "olm-render",
+    "olm-objectset",
+    "olm-rbac",
+    "olm-plan",
+    "olm-image",
+    "olm-runtime",
+    "catalogd",
 ];
+
+/// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
+fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
+    let rows: [(_, &[_]); 32] = [
+        ("olm-text", &[]),
+        ("olm-go", &[]),
+        ("olm-object", &[]),
+        ("olm-api", &["olm-text"]),
+        ("olm-yaml", &["olm-text", "olm-go"]),
+        ("olm-semver", &["olm-go"]),
+        ("olm-cel", &[]),
+        ("olm-crd", &["olm-text", "olm-go", "olm-object", "olm-cel"]),
+        ("olm-fbc", &["olm-go", "olm-yaml"]),
+        ("olm-graphql", &["olm-go", "olm-fbc"]),
+        ("olm-opm", &["olm-text", "olm-go", "olm-object", "olm-yaml", "olm-semver", "olm-bundle", "olm-fbc"]),
+        ("olm-resolve", &["olm-text", "olm-go", "olm-semver", "olm-fbc"]),
+        ("olm-dependencies", &["olm-text", "olm-go", "olm-object", "olm-semver", "olm-fbc", "olm-cel"]),
+        ("olm-bundle", &["olm-go", "olm-fbc", "olm-yaml", "olm-semver"]),
+        ("olm-render", &["olm-go", "olm-object", "olm-bundle"]),
+        ("olm-objectset", &["olm-text", "olm-go", "olm-object", "olm-api"]),
+        ("olm-rbac", &["olm-object"]),
+        ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
+        ("olm-image", &["olm-go", "olm-text"]),
+        ("olm-certs", &[]),
+        ("olm-runtime", &["olm-text", "olm-object", "olm-certs", "olm-image"]),
+        (
+            "catalogd",
+            &[
+                "olm-go",
+                "olm-text",
+                "olm-object",
+                "olm-api",
+                "olm-yaml",
+                "olm-fbc",
+                "olm-graphql",
+                "olm-image",
+                "olm-runtime",
+            ],
+        ),
+        ("operator-controller", &["olm-text", "olm-certs"]),
+        ("olm-cli", &["olm-text", "olm-opm", "operator-controller"]),
+        ("olm-config-gen", &["olm-api", "olm-yaml", "operator-controller"]),
+        ("olm-kubernetes-types", &[]),
+        ("olm-image-build", &["olm-image"]),
+        ("olm-release", &["olm-image", "olm-image-build"]),
+        ("olm-sample-operator", &["olm-runtime"]),
+        ("olm-test-programs", &[]),
+        ("olm-test-registry", &[]),
+        (
+            "olm-test",
+            &["olm-cel", "olm-opm", "operator-controller", "olm-test-programs", "olm-test-registry"],
+        ),
+    ];
+    let mut allowed: BTreeMap<_, _> = rows.map(|(name, uses)| (name, uses.to_vec())).into();
+    for program in ["operator-controller", "olm-cli", "olm-test"] {
+        allowed.entry(program).or_default().extend(OF_PROGRAMS);
+    }
+    allowed
+}
 
 /// What a core crate never brings along, not even through others: the network, the clock of a runtime, a client.
 const IMPURE: [&str; 12] = [
@@ -267,7 +227,7 @@ fn assert_none(what: &str, found: &[String]) {
 
 #[test]
 fn crates_use_only_what_the_table_allows() {
-    let allowed = BTreeMap::from(ALLOWED);
+    let allowed = allowed();
     let mut wrong = Vec::new();
     for (name, [used, _]) in arrows() {
         match allowed.get(name.as_str()) {
@@ -288,11 +248,11 @@ fn crates_use_only_what_the_table_allows() {
 #[test]
 fn the_table_names_only_crates_that_exist() {
     let arrows = arrows();
-    let gone: Vec<String> = ALLOWED
-        .iter()
-        .flat_map(|(name, may)| std::iter::once(name).chain(*may))
-        .filter(|name| !arrows.contains_key(**name))
-        .map(|name| (*name).to_owned())
+    let gone: Vec<String> = allowed()
+        .into_iter()
+        .flat_map(|(name, may)| std::iter::once(name).chain(may))
+        .filter(|name| !arrows.contains_key(*name))
+        .map(str::to_owned)
         .collect();
     assert_none("crates in the table that the workspace does not have", &gone);
 }

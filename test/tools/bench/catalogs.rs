@@ -1,24 +1,14 @@
 //! Catalogs: created to Serving, memory and CPU on the way, requests a second, a restart with them cached.
 
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use kube::Api;
-use kube::ResourceExt;
-use kube::api::PostParams;
-use olm_api::ConditionType;
-use olm_api::v1::ClusterCatalog;
 use olm_image::{Compression, LayerBuilder, folder_layer};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
-use serde_json::json;
 
 use super::large_catalog::LargeCatalog;
 use super::watching::Watch;
 use super::{DEADLINE, Subject, figure, megabytes, milliseconds, percentile, usage};
-use crate::catalog::cluster_catalog;
+use crate::{catalog::cluster_catalog, prelude::*};
 
 /// The name of the large catalog.
 pub(super) const LARGE: &str = "bench-large";

@@ -1,14 +1,10 @@
 //! Figures of CRD changes: comparing real definitions, and validating objects against a large one.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Instant};
-
-use anyhow::{Context, Result};
 use olm_crd::{Policy, Schema, Tristate, compare};
-use serde_json::Value;
 
 use super::in_process::subfolders;
 use super::{figure, percentile};
-use crate::objects::Objects;
+use crate::{objects::Objects, prelude::*};
 
 /// Comparisons of each pair, of which the median counts.
 const ROUNDS: usize = 5;

@@ -1,26 +1,14 @@
 //! Extensions: created to Installed, one by one and many at once; drift repaired; the cost of doing nothing.
 
-use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, ListParams, PostParams};
-use kube::{Api, Client, ResourceExt};
-use olm_api::ConditionType;
-use olm_api::names::OWNER_NAME_LABEL;
-use olm_api::v1::{ClusterExtension, ClusterObjectSet};
 use serde::de::DeserializeOwned;
 
 use super::sample::{Content, Sample};
 use super::watching::{Watch, appears_and};
 use super::{DEADLINE, catalogs, figure, milliseconds, percentile, subject, usage};
-use crate::world::World;
-use crate::{operator, wait};
+use crate::{operator, prelude::*};
 
 /// Installations of the sample, of which the median counts.
 const ROUNDS: usize = 5;

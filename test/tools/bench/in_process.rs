@@ -1,11 +1,5 @@
 //! Figures of the pure crates: rendering real bundles, resolving every package.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Instant;
-
-use anyhow::{Context, Result};
 use catalogd::{CatalogStore, LocalReader};
 use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use olm_render::{Options, render};
@@ -15,7 +9,7 @@ use olm_semver::ReleaseSupport;
 use super::catalogs::LARGE;
 use super::large_catalog::LargeCatalog;
 use super::{figure, percentile, usage::memory};
-use crate::images::bundle_files;
+use crate::{images::bundle_files, prelude::*};
 
 /// Renderings of each bundle, of which the median counts.
 const ROUNDS: usize = 5;

@@ -1,19 +1,14 @@
 //! What is installed in the figures: the sample operator, and generated packages.
 
-use std::path::Path;
-
-use anyhow::Result;
-use kube::Client;
-use olm_api::v1::ClusterExtension;
 use olm_bundle::BundleFiles;
-use serde_json::{Value, json};
 
-use crate::bundle::{Bundle, IMAGE, config_map, crd, deployment, lighthouse};
 use crate::catalog::chain;
-use crate::extension::{ACCOUNT, extension};
+use crate::extension::extension;
 use crate::images::bundle_files;
-use crate::rights::{create_account, grant, rules_for};
-use crate::world::World;
+use crate::{
+    bundle::{IMAGE, config_map, crd, deployment},
+    prelude::*,
+};
 
 /// Version of every bundle here.
 const VERSION: &str = "1.0.0";

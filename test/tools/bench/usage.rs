@@ -1,9 +1,6 @@
 //! Memory and CPU of a process, from the kernel's account of it.
 
-use std::fs;
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result};
+use crate::prelude::*;
 
 /// The unit of CPU times in `/proc`; the kernel's user interface has had 100 on every architecture for long.
 const TICKS_PER_SECOND: f64 = 100.0;

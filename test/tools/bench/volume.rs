@@ -3,22 +3,14 @@
 //! Each has a package, a namespace and an account of its own. Two sorts: packages of ConfigMaps only, where the
 //! program's own work shows, and packages with a CRD and a Deployment, where the cluster's shows as well.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::PostParams;
-use kube::{Api, Client, ResourceExt};
-use olm_api::v1::ClusterExtension;
 
 use super::extensions::is_installed;
 use super::sample::{Content, Sample};
 use super::watching::Watch;
 use super::{catalogs, figure, start, subject, usage};
-use crate::cluster::AuditEvent;
 use crate::operator;
-use crate::world::World;
+use crate::{cluster::AuditEvent, prelude::*};
 
 /// Packages that are pushed and prepared at a time.
 const PREPARED_AT_A_TIME: usize = 8;

@@ -1,12 +1,10 @@
 //! Moments, stamped by watches of our own: polling would be slower than what is measured.
 
 use std::fmt::Debug;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use crate::prelude::*;
 use futures::{Stream, StreamExt};
-use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::{Api, Client};
+use kube::api::{WatchEvent, WatchParams};
 use serde::de::DeserializeOwned;
 
 use super::DEADLINE;

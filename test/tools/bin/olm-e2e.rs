@@ -4,20 +4,17 @@
 //! everywhere. With `--stay` no tests are run: it prints what to export and stays until Ctrl-C. With `--check` it only
 //! says whether everything for a cluster is here already, by its exit code too.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::process::ExitCode;
 
-use kube::api::ListParams;
+use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config};
-use olm_api::v1::ClusterExtension;
 use tokio::signal::unix::{SignalKind, signal};
 
-use anyhow::{Context, Result, bail, ensure};
-use olm_test::images::Images;
-use olm_test::tools::e2e::{Choice, MIRRORED, PREVIOUS, Place, REGISTRY_PULL, REGISTRY_PUSH};
 use olm_test::{permissions_used, sample_operator, tools::node};
+use olm_test::{
+    prelude::*,
+    tools::e2e::{Choice, MIRRORED, PREVIOUS, Place, REGISTRY_PULL, REGISTRY_PUSH},
+};
 use olm_test_programs::controlplane::{Tool, Tools};
 
 /// The tests in their order, and what of them is run. Each is run on what the one before left.
@@ -73,6 +70,7 @@ async fn main() -> ExitCode {
 async fn run(choice: Choice, stay: bool) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
     println!("make e2e: on {choice:?}");
+    let choice = choice.with_one_file()?;
     if let Choice::Given(kubeconfig) = &choice {
         nobody_uses_it(kubeconfig).await?;
     }

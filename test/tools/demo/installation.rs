@@ -3,18 +3,10 @@
 //! Everything is created, never applied, and carries a label with a value of this run: what was there before is not
 //! touched, whatever happens in between.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, bail, ensure};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Event;
-use kube::{
-    Api, Client,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams, Preconditions},
-    core::GroupVersionKind,
-};
-use olm_api::v1::ClusterObjectSet;
-use olm_test::{cluster::unique_name, wait};
+use kube::{api::Preconditions, core::GroupVersionKind};
+use olm_test::prelude::*;
 
 use crate::sample::NAME;
 
@@ -137,14 +129,14 @@ impl Installation {
     /// Events about what is gone now; those of namespaces went with them.
     async fn delete_events(&self) -> Result<()> {
         let all: Api<Event> = Api::all(self.client.clone());
-        for event in all.list(&ListParams::default()).await? {
+        for event in all.all().await? {
             let about = event.involved_object.name.unwrap_or_default();
             let (Some(name), Some(namespace)) = (event.metadata.name, event.metadata.namespace) else {
                 continue;
             };
             if about.starts_with(NAME) {
                 let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
-                api.delete(&name, &DeleteParams::default()).await?;
+                api.remove(&name).await?;
             }
         }
         Ok(())

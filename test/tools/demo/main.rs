@@ -12,9 +12,8 @@ mod steps;
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
 use futures::FutureExt as _;
-use olm_test::cluster;
+use olm_test::{cluster, prelude::*};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use place::Place;

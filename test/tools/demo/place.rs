@@ -2,9 +2,8 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use anyhow::{Context as _, Result, bail};
 use kube::config::Kubeconfig;
-use olm_test::cluster::given;
+use olm_test::{cluster::given, prelude::*};
 use olm_test_programs::variable;
 
 /// Where the demo runs.

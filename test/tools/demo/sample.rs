@@ -1,14 +1,6 @@
 //! The sample of `config/samples/lighthouse` under names of the demo's own, and what the program itself needs.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
-use anyhow::{Context as _, Result};
-use kube::api::DynamicObject;
-use olm_test::images::Images;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 /// The name of the catalog, the extension and its namespace.
 pub(crate) const NAME: &str = "demo-lighthouse";

@@ -1,10 +1,8 @@
 //! What the demo prints.
 
-use std::{
-    io::IsTerminal as _,
-    time::{Duration, Instant},
-};
+use std::io::IsTerminal as _;
 
+use olm_test::prelude::*;
 use owo_colors::{OwoColorize as _, Stream};
 
 /// Prints steps with the time they took.

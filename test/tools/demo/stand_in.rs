@@ -1,16 +1,7 @@
 //! What a control plane lacks that has only an API server, as `setup-envtest` installs it: somebody who makes
 //! Deployments available and removes revisions whose extension is gone.
 
-use std::{collections::BTreeSet, time::Duration};
-
-use anyhow::Result;
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
-};
-use olm_api::v1::{ClusterExtension, ClusterObjectSet};
-use serde_json::json;
+use olm_test::prelude::*;
 
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -25,7 +16,7 @@ pub(crate) async fn run(client: Client) {
 
 /// Says of every Deployment that its Pods run.
 async fn available(client: &Client) -> Result<()> {
-    for deployment in Api::<Deployment>::all(client.clone()).list(&ListParams::default()).await? {
+    for deployment in Api::<Deployment>::all(client.clone()).all().await? {
         let generation = deployment.metadata.generation;
         if deployment.status.as_ref().and_then(|status| status.observed_generation) == generation {
             continue;
@@ -53,12 +44,11 @@ async fn collected(client: &Client) -> Result<()> {
     let extensions: Api<ClusterExtension> = Api::all(client.clone());
     let revisions: Api<ClusterObjectSet> = Api::all(client.clone());
     // Revisions first: an extension that comes later owns none of these.
-    let found = revisions.list(&ListParams::default()).await?;
-    let owners: BTreeSet<_> =
-        extensions.list(&ListParams::default()).await?.iter().filter_map(kube::ResourceExt::uid).collect();
+    let found = revisions.all().await?;
+    let owners: BTreeSet<_> = extensions.all().await?.iter().filter_map(kube::ResourceExt::uid).collect();
     for revision in found {
         if revision.owner_references().iter().all(|owner| !owners.contains(&owner.uid)) {
-            revisions.delete(&revision.name_any(), &DeleteParams::default()).await?;
+            revisions.remove(&revision.name_any()).await?;
         }
     }
     Ok(())

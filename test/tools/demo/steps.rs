@@ -1,30 +1,13 @@
 //! The demo, step by step.
 
-use std::{sync::OnceLock, time::Duration};
+use std::sync::OnceLock;
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-};
-use olm_api::{
-    ConditionType,
-    v1::{ClusterCatalog, ClusterExtension},
-};
-use olm_test::{
-    cluster::{Cluster, Options},
-    images::Images,
-    operator::Operator,
-    process::{Process, target_folder},
-    registry::Registry,
-    supervisor::State,
-    wait,
-};
+use anyhow::anyhow;
+use olm_test::{prelude::*, process::target_folder, supervisor::State};
 use olm_test_programs::{
     controlplane::{CONTROLLERS, Tools},
     variable,
 };
-use serde_json::json;
 
 use crate::{
     installation::{Installation, kind},
@@ -102,7 +85,7 @@ impl Demo {
         ));
         let extensions: Api<ClusterExtension> = Api::all(client.clone());
         let patch = json!({"spec": {"source": {"catalog": {"version": "1.x"}}}});
-        extensions.patch(NAME, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        extensions.merge(NAME, patch).await?;
         self.installed(&client, operator, "1.1.0").await?;
         self.screen.done("upgraded within its channel to 1.1.0");
         show(cluster).await?;

@@ -13,17 +13,13 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 /// Mutations for each target; `make fuzz` goes on from there.
 const INPUTS: u64 = 1_500;
 const SEED: u64 = 4;
-/// How much slower than a release build on an idle machine the readers may be here: far beyond noise, and far below the
-/// minutes that unlimited readers take.
-const SLOWER: u32 = 60;
 
 fn check(name: &str, cost: Cost) {
     assert!(cost.peak <= cost.peak_allowed(), "{name}: {cost:?}");
-    assert!(cost.time <= cost.time_allowed() * SLOWER, "{name}: {cost:?}");
 }
 
 #[test]
-fn readers_of_foreign_input_stay_within_memory_and_time() {
+fn readers_of_foreign_input_stay_within_memory() {
     let held = vec![1_u8; 1 << 20];
     assert!(PeakAlloc.current_usage() > held.len(), "memory is measured");
     corpora_are_read_without_harm();
@@ -31,8 +27,7 @@ fn readers_of_foreign_input_stay_within_memory_and_time() {
     let mut failed = Vec::new();
     for one in hostile() {
         match one.feed() {
-            Ok(cost) if cost.time <= cost.time_allowed() * SLOWER => println!("{one}: {cost:?}"),
-            Ok(cost) => failed.push(format!("{one}: {cost:?}")),
+            Ok(cost) => println!("{one}: {cost:?}"),
             Err(error) => failed.push(format!("{error:#}")),
         }
     }
@@ -70,7 +65,6 @@ fn mutated_corpora_are_read_without_harm() {
             target.fuzz(SEED, Duration::from_mins(1), INPUTS).unwrap_or_else(|error| panic!("{error:#}"));
         assert!(done.kinds > 3, "{} only ever gives {} kinds of results", target.name, done.kinds);
         check(target.name, done.worst.peak);
-        check(target.name, done.worst.time);
         println!("{}: {} inputs, {} kinds of results; {}", target.name, done.inputs, done.kinds, done.worst);
     }
 }

@@ -2,10 +2,8 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result};
+use crate::prelude::*;
 use olm_image::{Compression, ImageBuilder, ImageProcess, LayerBuilder, PackedImage, Reference};
 
 use super::namespaces::output;

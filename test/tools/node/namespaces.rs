@@ -4,18 +4,10 @@
 //! it, and mounts, interfaces and rules vanish with the last process. Of this machine nothing is changed: what
 //! the kubelet wants to set for the whole kernel it finds set, in files mounted over those of the kernel.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-
-use crate::process::{Process, target_folder};
 use crate::supervisor::{self, Program, Supervisor};
-use crate::wait;
+use crate::{prelude::*, process::target_folder};
 
 /// Where the kernel shows cgroups.
 const CGROUPS: &str = "/sys/fs/cgroup";

@@ -1,10 +1,7 @@
 //! What a node needs of this machine: Linux tools, a container runtime, CNI plugins. On Debian, as root, what is
 //! missing is installed.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context, Result};
+use crate::prelude::*;
 
 /// Programs, and the Debian package of each.
 const PROGRAMS: [(&str, &str); 9] = [

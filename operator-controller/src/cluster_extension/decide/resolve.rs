@@ -9,7 +9,7 @@ use olm_fbc::Property;
 use olm_resolve::{
     Audience, CatalogView, Cause, DeprecationData, Installed, MajorUpdates, Request, Resolution,
     ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, available_update, deprecation_data,
-    deprecation_status, keep_installed, resolve, summary,
+    deprecation_status, explain, keep_installed, resolve, summary,
 };
 use olm_semver::ReleaseSupport;
 use olm_text::one_line;
@@ -24,6 +24,8 @@ use crate::{
         report::{Report, StepError},
     },
     facts::catalogs::{Answer, Wait},
+    interest::Wanted,
+    plan::CatalogAnswer,
 };
 
 /// The bundle an extension should have.
@@ -90,6 +92,24 @@ pub(crate) async fn choose(
         request.package, kept.bundle.name
     ));
     (report, Ok(Chosen { bundle: kept.bundle.clone(), catalog: None, properties: Vec::new() }))
+}
+
+/// The answer of the catalogs, whatever is installed or paused.
+///
+/// # Errors
+/// The catalogs cannot be read.
+pub(crate) async fn answer(
+    cx: &Context,
+    extension: &ClusterExtension,
+    revisions: &Revisions,
+) -> Result<CatalogAnswer, String> {
+    let request = request(extension, revisions.installed(), cx.features)
+        .ok_or_else(|| "spec.source.catalog is not set".to_owned())?;
+    let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
+    let answers = cx.catalogs.ask(&request.package, selector, (cx.clock.now(), &Wanted::default())).await?;
+    let views: Vec<_> = answers.iter().map(Answer::view).collect();
+    let chosen = resolve(&request, &views).map_err(|error| error.to_string());
+    Ok(CatalogAnswer { chosen, rejected: explain(&request, &views) })
 }
 
 /// The answer; when all that is waited for has never been served and the time for that is over, the answer

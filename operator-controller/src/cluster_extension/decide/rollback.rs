@@ -2,7 +2,7 @@
 //!
 //! - Each request is carried out once: the revision made for it records it. Nothing is resolved as long as it is there.
 //! - CRDs are not downgraded and none goes: what active revisions have of them is taken over as it is in the
-//!   cluster, so that the users' objects stay and can be read. Only what nobody has now comes from the old revision.
+//!   cluster, so that the users' objects stay and can be read. Only what no revision has now comes from the old one.
 //! - What is checked before any new revision is checked here too.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,22 +1,6 @@
 //! Serving certificates: made, kept and renewed by the program, or read from files; TLS profiles.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
-use olm_test::{
-    catalogd::Catalogd,
-    cluster::Cluster,
-    operator::{Operator, SYSTEM_NAMESPACE},
-    pki::Authority,
-    process::StateDirectory,
-    wait,
-};
-use serde_json::json;
+use olm_test::{pki::Authority, prelude::*};
 
 use crate::world::{Alone, DEADLINE};
 
@@ -64,7 +48,7 @@ async fn a_certificate_is_made_kept_published_and_renewed() -> Result<()> {
     ensure!(secrets.get(NAME).await?.data == first.data, "a start writes nothing");
 
     // Somebody removes the Secret: another certificate, without a restart.
-    secrets.delete(NAME, &DeleteParams::default()).await?;
+    secrets.remove(NAME).await?;
     wait::until("another certificate", DEADLINE, async || {
         let now = secrets.get(NAME).await?;
         ensure!(now.data != first.data, "the same");
@@ -78,7 +62,7 @@ async fn a_certificate_is_made_kept_published_and_renewed() -> Result<()> {
     // Somebody spoils it: replaced again, and the authority before stays in the bundle.
     let before = bundle(cluster).await?;
     let spoilt = json!({ "data": { "tls.crt": "bm9uZQ==" } });
-    secrets.patch(NAME, &PatchParams::default(), &Patch::Merge(&spoilt)).await?;
+    secrets.merge(NAME, &spoilt).await?;
     wait::until("the certificate to be replaced", DEADLINE, async || {
         let now = bundle(cluster).await?;
         ensure!(now != before && now.contains(&before), "{} bytes", now.len());

@@ -1,15 +1,10 @@
 //! The controller against the real API server: references, labels, availability, deletion, and what must not
 //! cause work.
 
-use anyhow::{Result, ensure};
 use jiff::Timestamp;
-use olm_api::{
-    ConditionType::{Progressing, Ready, Serving, Stalled},
-    names::{CATALOG_NAME_LABEL, DELETE_SERVER_CACHE_FINALIZER},
-};
+use olm_api::names::{CATALOG_NAME_LABEL, DELETE_SERVER_CACHE_FINALIZER};
 use olm_image::{Compression, ImageBuilder, LayerBuilder};
-use olm_test::wait;
-use serde_json::json;
+use olm_test::prelude::*;
 
 use crate::world::{Catalog, DEADLINE, World, all, content, files, trusting};
 
@@ -127,7 +122,7 @@ async fn availability_and_deletion_take_the_content_away() -> Result<()> {
     Ok(())
 }
 
-/// Defects of the original: conditions of others, edits that do not matter and a second look at the same digest
+/// Defects of upstream: conditions of others, edits that do not matter and a second look at the same digest
 /// made it ingest again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_change_the_content_causes_no_ingest() -> Result<()> {

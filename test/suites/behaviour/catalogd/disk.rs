@@ -1,13 +1,8 @@
 //! Disks that are full: the old content stays, nothing is left behind, and it heals when there is room.
 
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::{Progressing, Ready, Serving};
-use olm_test::{
-    catalogd::{Catalogd, Settings},
-    wait,
-};
+use olm_test::{catalogd::Settings, prelude::*};
 
-use crate::world::{Alone, Catalog, DEADLINE, all, content, files};
+use crate::world::{Alone, Catalog, all, content, files};
 
 /// A small catalog, one that does not fit, and what happens.
 async fn grows_beyond_the_disk(

@@ -1,10 +1,6 @@
 //! Registries that fail: each failure is said with upstream's prefixes, and the catalog heals by itself.
 
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::{Progressing, Ready, Serving};
-use olm_test::{faults::Fault, wait};
+use olm_test::{faults::Fault, prelude::*};
 
 use crate::world::{Catalog, DEADLINE, Registries, World, all, content};
 

@@ -3,11 +3,9 @@
 
 use std::{fmt::Write as _, io::Write};
 
-use anyhow::{Result, ensure};
 use flate2::{Compression as Level, write::GzEncoder};
-use olm_api::ConditionType::{Progressing, Serving};
 use olm_image::{Compression, LayerBuilder, PackedLayer};
-use olm_test::{catalogd::Catalogd, wait};
+use olm_test::prelude::*;
 use tar::{EntryType, Header};
 
 use crate::world::{Alone, Catalog, DEADLINE, all, content, files};

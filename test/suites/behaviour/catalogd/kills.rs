@@ -1,13 +1,7 @@
 //! catalogd killed fifty times in the middle of its work: what is served is always one whole content, and
 //! nothing is left on disk that is not collected.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
-
-use anyhow::{Context, Result, ensure};
-use olm_test::{catalogd::Catalogd, wait};
+use olm_test::prelude::*;
 
 use crate::world::{Alone, Catalog, DEADLINE, content, files, trusting};
 

@@ -1,14 +1,10 @@
 //! What a scraper sees of catalogs, and what the alerts make of it.
 
-use anyhow::{Context, Result, ensure};
-use olm_api::ConditionType::Progressing;
 use olm_test::{
-    catalogd::Catalogd,
+    prelude::*,
     promtool,
     scrape::{self, Scraper},
-    wait,
 };
-use serde_json::{Value, json};
 
 use crate::world::{Alone, Catalog, DEADLINE, content};
 

@@ -1,13 +1,8 @@
 //! Registries that drip or hang: whose catalogs wait, and whose do not.
 
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::{Ready, Serving};
 use olm_test::{
-    catalogd::Catalogd,
     faults::{Fault, FaultyRegistry},
-    wait,
+    prelude::*,
 };
 
 use crate::world::{Alone, Catalog, DEADLINE, content};

@@ -1,12 +1,8 @@
 //! Two replicas: both serve, one leads; the follower ingests what the status names and never asks for a tag.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, ensure};
 use olm_test::{
-    catalogd::Catalogd,
     faults::{Fault, FaultyRegistry},
-    wait,
+    prelude::*,
 };
 
 use crate::world::{Alone, Catalog, DEADLINE, all, content, trusting};

@@ -1,14 +1,12 @@
 //! TLS towards registries: authorities from a folder that is read again, through a proxy.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::os::unix::fs::symlink;
 
-use anyhow::{Context, Result, ensure};
 use kube::config::Kubeconfig;
-use olm_api::ConditionType::Progressing;
 use olm_test::{
-    catalogd::{Catalogd, kubeconfig},
+    catalogd::kubeconfig,
     faults::{ConnectProxy, FaultyRegistry},
-    process::StateDirectory,
+    prelude::*,
     scrape::Scraper,
 };
 

@@ -1,31 +1,18 @@
 //! The shared cluster with a catalogd in it, and what a test does with it.
 
-use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, time::Duration};
+use std::fmt::Write as _;
 
-use anyhow::{Result, ensure};
-use k8s_openapi::api::{core::v1::Secret, events::v1::Event};
-use kube::{
-    Api, Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType,
-    v1::{ClusterCatalog, ClusterCatalogStatus},
-};
+use k8s_openapi::api::events::v1::Event;
+use olm_api::v1::ClusterCatalogStatus;
 use olm_test::{
     catalog,
-    catalogd::{Catalogd, Settings},
-    cluster::{Cluster, Options, unique_name},
+    catalogd::Settings,
     distribution::Distribution,
-    extension::condition_text,
     faults::{ConnectProxy, FaultyRegistry},
-    images::Images,
-    operator::{SYSTEM_NAMESPACE, install},
+    operator::install,
     pki::Authority,
-    process::StateDirectory,
-    wait,
+    prelude::*,
 };
-use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
@@ -174,12 +161,12 @@ impl Catalog {
     /// Creates the object, with this `image`.
     pub(crate) async fn put(&self, image: Value) -> Result<()> {
         let catalog = catalog::cluster_catalog(&self.name, &image);
-        self.api.create(&PostParams::default(), &catalog).await?;
+        self.api.make(&catalog).await?;
         Ok(())
     }
 
     pub(crate) async fn patch(&self, patch: Value) -> Result<()> {
-        self.api.patch(&self.name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        self.api.merge(&self.name, &patch).await?;
         Ok(())
     }
 
@@ -235,11 +222,8 @@ impl Catalog {
     }
 
     pub(crate) async fn delete(&self) -> Result<()> {
-        self.api.delete(&self.name, &DeleteParams::default()).await?;
-        wait::until("the catalog to be gone", DEADLINE, || async {
-            wait::check(self.api.get_opt(&self.name).await?.is_none(), || "it is still there".into())
-        })
-        .await
+        self.api.remove(&self.name).await?;
+        self.api.gone(&self.name).await
     }
 }
 

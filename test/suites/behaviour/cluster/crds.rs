@@ -10,13 +10,11 @@ mod probes;
 mod status;
 mod versions;
 
-use anyhow::{Context, Result, bail};
 use futures::StreamExt;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, PostParams};
+use kube::Resource;
+use kube::api::Api;
 use kube::core::Status;
-use kube::{Client, Resource};
-use olm_test::cluster::{Cluster, Options, unique_name};
-use serde_json::Value;
+use olm_test::prelude::*;
 
 /// Requests under way at once.
 const CONCURRENCY: usize = 8;
@@ -149,7 +147,7 @@ async fn check_updates<K: Resource<DynamicType = ()>>(rows: Rows) -> Result<()> 
         Ok(api.replace(&name, &PostParams { dry_run: true, ..PostParams::default() }, &after).await)
     })
     .await;
-    api.delete(&name, &DeleteParams::default()).await?;
+    api.remove(&name).await?;
     result
 }
 
@@ -166,7 +164,7 @@ async fn check_status<K: Resource<DynamicType = ()>>(object: &Value, rows: Rows)
         Ok(api.replace_status(&name, &PostParams { dry_run: true, ..PostParams::default() }, &after).await)
     })
     .await;
-    api.delete(&name, &DeleteParams::default()).await?;
+    api.remove(&name).await?;
     result
 }
 
@@ -175,7 +173,7 @@ async fn create<K: Resource<DynamicType = ()>>(
 ) -> Result<(Api<DynamicObject>, DynamicObject)> {
     let api = api::<K>(Cluster::shared().await?.client().await?);
     let object = with(object, "metadata.name", unique_name("crds"));
-    let created = api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+    let created = api.make(object).await?;
     Ok((api, created))
 }
 
@@ -264,7 +262,6 @@ async fn an_older_api_server_takes_the_definitions() -> Result<()> {
     assert_eq!(version.emulation_minor.as_deref(), Some("33"));
     cluster.apply_crds(olm_api::crds::all()).await?;
     let sets = api::<olm_api::v1::ClusterObjectSet>(cluster.client().await?);
-    let set = serde_json::from_value(cluster_object_set::object_set())?;
-    sets.create(&PostParams::default(), &set).await?;
+    sets.make(cluster_object_set::object_set()).await?;
     Ok(())
 }

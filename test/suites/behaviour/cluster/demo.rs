@@ -1,25 +1,13 @@
 //! `make demo` on a cluster of somebody else: it asks, it replaces nothing, and it removes what it made.
 
 use std::{
-    collections::BTreeSet,
     ffi::OsString,
-    path::Path,
     process::{Output, Stdio},
-    time::Duration,
 };
 
-use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{
-    Api,
-    api::{DeleteParams, ListParams, PostParams},
-    config::Kubeconfig,
-};
-use olm_test::{
-    cluster::{Cluster, Options, inventory, unique_name},
-    process::StateDirectory,
-    wait,
-};
+use kube::config::Kubeconfig;
+use olm_test::{cluster::inventory, prelude::*};
 use olm_test_programs::controlplane::{API_SERVER, Tools};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
@@ -198,7 +186,7 @@ async fn nothing_is_replaced(world: &World) -> Result<()> {
         metadata: kube::core::ObjectMeta { name: Some(name.to_owned()), ..Default::default() },
         ..Default::default()
     };
-    let made = api.create(&PostParams::default(), &role).await?;
+    let made = api.make(&role).await?;
     let mut demo = world.demo(&[("DEMO_CLUSTER", "yes"), ("DEMO_EXIT", "1")])?;
     demo.prints("pushed to").await?;
     let output = demo.child.wait_with_output().await?;
@@ -207,7 +195,7 @@ async fn nothing_is_replaced(world: &World) -> Result<()> {
     ensure!(!output.status.success(), "{}", output.status);
     let now = api.get(name).await?;
     ensure!(now.metadata.resource_version == made.metadata.resource_version, "it was written");
-    api.delete(name, &DeleteParams::default()).await?;
+    api.remove(name).await?;
     let now = objects(&world.cluster).await?;
     ensure!(now == world.before, "{:#?}", now.symmetric_difference(&world.before).collect::<Vec<_>>());
     Ok(())

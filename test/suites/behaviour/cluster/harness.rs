@@ -1,21 +1,15 @@
 //! What the other tests rely on: users, audit, pods, registries, and that nothing is left behind.
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
 
-use anyhow::{Context, Result};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ObjectMeta};
 use olm_test::{
-    cluster::{Cluster, Options, unique_name},
-    process::{Process, StateDirectory, cargo_program},
+    prelude::*,
     supervisor::{Program, State},
-    wait,
 };
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -65,7 +59,7 @@ async fn users_have_the_rights_that_rbac_gives_and_writes_are_audited() -> Resul
 
     let admin: Api<ConfigMap> =
         Api::namespaced(cluster.client_for("eve", &["devs", "system:masters"]).await?, "default");
-    admin.create(&PostParams::default(), &map).await?;
+    admin.make(&map).await?;
     let seen: Vec<_> = cluster
         .audit_events_since(mark)?
         .into_iter()
@@ -93,16 +87,14 @@ async fn pods_become_ready_jobs_finish_and_deleted_pods_go() -> Result<()> {
     let jobs: Api<Job> = Api::namespaced(client, &namespace);
     let container = json!([{"name": "c", "image": "example.com/none:v1"}]);
     wait::until("the namespace's account", DEADLINE, || async {
-        let pod =
-            serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": {"containers": container}}))?;
-        Ok(pods.create(&PostParams::default(), &pod).await?)
+        pods.make(json!({"metadata": {"name": "p"}, "spec": {"containers": container}})).await
     })
     .await?;
     let job = json!({
         "metadata": {"name": "j"},
         "spec": {"template": {"spec": {"containers": container, "restartPolicy": "Never"}}},
     });
-    jobs.create(&PostParams::default(), &serde_json::from_value(job)?).await?;
+    jobs.make(job).await?;
     wait::until("the pod to be ready", DEADLINE, || async {
         let status = pods.get("p").await?.status.unwrap_or_default();
         let ready =
@@ -117,11 +109,8 @@ async fn pods_become_ready_jobs_finish_and_deleted_pods_go() -> Result<()> {
         wait::check(done, || format!("{status:?}"))
     })
     .await?;
-    pods.delete("p", &DeleteParams::default()).await?;
-    wait::until("the pod to go", DEADLINE, || async {
-        wait::check(pods.get_opt("p").await?.is_none(), || "it is there".to_owned())
-    })
-    .await
+    pods.remove("p").await?;
+    pods.gone("p").await
 }
 
 #[tokio::test]

@@ -1,28 +1,13 @@
 //! Renderings of real bundles before the API server: each object in a server-side dry-run, with strict fields.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Path, PathBuf},
-};
-
-use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, Client,
-    api::{DynamicObject, Patch, PatchParams, ValidationDirective},
-};
+use kube::api::ValidationDirective;
 use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use olm_object::ObjectKey;
 use olm_objectset::{Origin, prepare};
 use olm_render::{Options, render};
 use olm_runtime::Discovery;
-use olm_test::{
-    cluster::{Cluster, Options as ClusterOptions},
-    images::bundle_files,
-};
-use serde_json::{Value, json};
+use olm_test::{cluster::Options as ClusterOptions, images::bundle_files, prelude::*};
 
 const NAMESPACE: &str = "renderings";
 const WATCHED: &str = "renderings-watched";

@@ -1,26 +1,15 @@
 //! The sample operator as a process, with just the rights of its bundle, called by the API server.
 
-use std::{fs, time::Duration};
-
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-};
 use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use olm_render::{Options, render};
 use olm_test::{
-    cluster::{Cluster, unique_name},
     images::bundle_files,
-    operator::kubectl,
     pki::Authority,
-    process::{Process, StateDirectory, cargo_program, free_ports},
+    prelude::*,
+    process::free_ports,
     sample_operator::{PROGRAM, SampleOperator},
     supervisor::Program,
-    wait,
 };
-use serde_json::{Value, json};
 
 const DEADLINE: Duration = Duration::from_secs(90);
 
@@ -155,7 +144,7 @@ async fn the_sample_operator_converts_defaults_refuses_and_works() -> Result<()>
         wait::check(would_be["spec"]["copies"] == 1, || would_be.to_string())
     })
     .await?;
-    let created = v1.create(&PostParams::default(), &first).await?;
+    let created = v1.make(&first).await?;
     assert_eq!(created.data["spec"], json!({"message": "hello", "copies": 1}), "the number is filled in");
     let converted = v2.get("first").await?;
     assert_eq!(converted.data["spec"], json!({"content": {"text": "hello"}, "copies": 1}));
@@ -171,7 +160,7 @@ async fn the_sample_operator_converts_defaults_refuses_and_works() -> Result<()>
     );
     let mut second = second;
     second.data["spec"]["copies"] = json!(3);
-    v2.create(&PostParams::default(), &second).await?;
+    v2.make(&second).await?;
     assert_eq!(v1.get("second").await?.data["spec"], json!({"message": "there", "copies": 3}));
 
     running.says_its_version("1.0.0").await?;
@@ -190,8 +179,8 @@ async fn the_sample_operator_converts_defaults_refuses_and_works() -> Result<()>
     running.says_its_version("1.0.0").await?;
     // The last word of another version that still ran for a moment, and a ConfigMap that somebody deletes.
     let last_word = json!({"data": {"operator-version": "1.1.0"}});
-    maps.patch("first", &PatchParams::default(), &Patch::Merge(&last_word)).await?;
+    maps.merge("first", &last_word).await?;
     running.says_its_version("1.0.0").await?;
-    maps.delete("first", &DeleteParams::default()).await?;
+    maps.remove("first").await?;
     running.says_its_version("1.0.0").await
 }

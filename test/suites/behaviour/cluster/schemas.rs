@@ -3,26 +3,13 @@
 //! Objects are made for real definitions, half of them spoiled in some place; what the server says to creating
 //! them, as a dry run, is what the local validation has to say, or it is undecided.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    sync::Mutex,
-};
+use std::sync::Mutex;
 
-use anyhow::{Context, Result, bail};
 use futures::StreamExt;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+use kube::api::Api;
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Client, ResourceExt};
 use olm_crd::{Policy, Schema, Tristate};
-use olm_test::{
-    cluster::{Cluster, Options, unique_name},
-    objects::Objects,
-    wait,
-};
-use serde_json::{Value, json};
+use olm_test::{objects::Objects, prelude::*};
 
 /// Objects for each definition.
 const OBJECTS: u64 = 60;
@@ -152,7 +139,7 @@ async fn compare(client: Client, definition: &Value, seed: u64, counts: &Mutex<C
     })
     .await?;
     let result = objects(client, definition, seed, counts).await;
-    crds.delete(&name, &DeleteParams::default()).await?;
+    crds.remove(&name).await?;
     result
 }
 
@@ -261,7 +248,7 @@ async fn safe_changes_keep_objects_valid_for_the_api_server() -> Result<()> {
     let definition = pair_definition(&group, &Value::Object(properties));
     let client = Cluster::shared().await?.client().await?;
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    crds.create(&PostParams::default(), &serde_json::from_value(definition)?).await?;
+    crds.make(definition).await?;
     let gvk = GroupVersionKind::gvk(&group, "v1", "Pair");
     let resource = ApiResource::from_gvk_with_plural(&gvk, "pairs");
     let api: Api<DynamicObject> = Api::all_with(client, &resource);
@@ -284,7 +271,7 @@ async fn safe_changes_keep_objects_valid_for_the_api_server() -> Result<()> {
         pairs.len()
     );
     assert!(refused > SAFE_PAIRS && kept > SAFE_PAIRS * VALUES / 3 && invalid > 0);
-    crds.delete(&format!("pairs.{group}"), &DeleteParams::default()).await?;
+    crds.remove(&format!("pairs.{group}")).await?;
     Ok(())
 }
 

@@ -1,13 +1,7 @@
 //! The alerts, by Prometheus' own evaluation.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Command;
-
-use anyhow::{Context, Result};
-use olm_test::promtool::promtool;
+use olm_test::{prelude::*, promtool::promtool};
 use regex::Regex;
-use serde_json::Value;
 
 use crate::rendering::{Objects, config, kustomized, kustomized_with, run};
 

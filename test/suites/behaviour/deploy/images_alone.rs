@@ -1,16 +1,6 @@
 //! Our images under upstream's own manifests, and the manifests after that.
 
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
-use olm_test::{
-    images::Images,
-    operator::{Operator, kubectl},
-    registry::Registry,
-    upstream::list_file,
-    wait,
-};
-use serde_json::{Value, json};
+use olm_test::{prelude::*, upstream::list_file};
 
 use crate::installed::{catalogs_can_be_created, get, own_cluster};
 use crate::rendering::config_arg;

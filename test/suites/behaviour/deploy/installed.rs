@@ -1,14 +1,6 @@
 //! install.yaml on a cluster that has nothing.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result};
-use olm_test::{
-    cluster::{Cluster, Options},
-    operator::kubectl,
-    wait,
-};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use crate::rendering::{ACCOUNT, config_arg};
 

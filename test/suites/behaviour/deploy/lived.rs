@@ -1,17 +1,7 @@
 //! A chart's life under a user's extension: upgraded, uninstalled and installed again around it, and removed in the
 //! order that leaves nothing. No Pod runs the program here, so a process does, with the rights of the chart.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
-use olm_test::{
-    cluster::Cluster,
-    images::Images,
-    operator::{Operator, kubectl},
-    registry::Registry,
-    wait,
-};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use crate::followed::{Step, steps};
 use crate::installed::{get, own_cluster};

@@ -1,12 +1,7 @@
 //! The pages of `docs/reference`: they say what the programs say of themselves, no more and no less.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context, Result, ensure};
-use olm_api::{ConditionType, Reason};
-use olm_test::process::cargo_program;
+use olm_api::Reason;
+use olm_test::prelude::*;
 use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
 use regex::Regex;
 
@@ -200,18 +195,18 @@ fn every_metric_is_told() -> Result<()> {
 fn every_permission_is_on_its_page() -> Result<()> {
     let text = page("permissions.md")?;
     for (heading, permissions) in
-        [("operator-controller may", PERMISSIONS), ("catalogd may", CATALOGD_PERMISSIONS)]
+        [("operator-controller may", &PERMISSIONS), ("catalogd may", &CATALOGD_PERMISSIONS)]
     {
         let list =
-            |items: &[&str]| items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ");
+            |items: &[String]| items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ");
         let row = |permission: &Permission| {
-            let group = if permission.group.is_empty() { "core" } else { permission.group };
+            let group = if permission.group.is_empty() { "core" } else { &permission.group };
             let place = match permission.scope {
                 Scope::Cluster => "cluster",
                 Scope::SystemNamespace => "system namespace",
             };
-            let (verbs, resources) = (list(permission.verbs), list(permission.resources));
-            [verbs, resources, format!("`{group}`"), place.to_owned(), permission.purpose.to_owned()].to_vec()
+            let (verbs, resources) = (list(&permission.verbs), list(&permission.resources));
+            [verbs, resources, format!("`{group}`"), place.to_owned(), permission.purpose.clone()].to_vec()
         };
         let wanted: Vec<Vec<String>> = permissions.iter().map(row).collect();
         let lines: Vec<String> = wanted.iter().map(|row| format!("| {} |", row.join(" | "))).collect();

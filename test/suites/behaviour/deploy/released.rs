@@ -1,11 +1,6 @@
 //! The chart as a release: installed, upgraded, uninstalled.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
-
-use anyhow::Result;
-use olm_test::{cluster::Cluster, helm::helm, operator::kubectl, wait};
+use olm_test::{helm::helm, prelude::*};
 
 use crate::installed::{catalogs_can_be_created, deployed, get, own_cluster};
 use crate::rendering::{config_arg, run};

@@ -1,11 +1,6 @@
 //! What is rendered, without a cluster: all ways lead to the same objects, and the programs know their flags.
 
-use std::collections::BTreeSet;
-use std::process::Command;
-
-use anyhow::{Context, Result};
-use olm_test::process::cargo_program;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use crate::followed::{Step, steps};
 use crate::rendering::{

@@ -1,13 +1,10 @@
 //! Objects of manifests, from files, kustomize and helm.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use anyhow::{Context, Result, ensure};
-use olm_test::helm::{KUBE_VERSION, helm};
+use olm_test::{
+    helm::{KUBE_VERSION, helm},
+    prelude::*,
+};
 use olm_test_programs::controlplane::{Tool, Tools};
-use serde_json::Value;
 
 /// Objects by kind, namespace and name.
 pub(crate) type Objects = BTreeMap<(String, String, String), Value>;

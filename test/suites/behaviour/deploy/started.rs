@@ -2,23 +2,11 @@
 //! on ports of this machine, with the rights that the rendering gives their accounts. Certificates come from an
 //! authority of the test, as the Secrets and ConfigMaps that the pods mount.
 
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::Path;
-use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
 use olm_test::{
-    cluster::{Cluster, Options},
-    images::Images,
-    operator::kubectl,
-    pki::Authority,
-    process::{Process, StateDirectory, cargo_program, free_ports},
-    registry::Registry,
-    supervisor::Program,
-    wait,
+    operator::kubectl_with, pki::Authority, prelude::*, process::free_ports, supervisor::Program,
 };
-use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -214,10 +202,8 @@ fn issued(objects: &Objects, authority: &Authority) -> Result<Mountable> {
 }
 
 fn apply_list(cluster: &Cluster, items: &[Value]) -> Result<()> {
-    let mut file = tempfile::Builder::new().suffix(".json").tempfile()?;
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-    std::io::Write::write_all(&mut file, list.to_string().as_bytes())?;
-    kubectl(cluster, &["apply", "--server-side", "-f", &file.path().display().to_string()]).map(drop)
+    kubectl_with(cluster, &["apply", "--server-side", "-f", "-"], list.to_string().as_bytes()).map(drop)
 }
 
 /// Applies what a cluster without cert-manager takes.

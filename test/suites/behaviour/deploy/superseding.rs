@@ -1,12 +1,9 @@
 //! install.yaml over what upstream left, however that was applied.
 
-use anyhow::Result;
 use olm_test::{
-    cluster::Cluster,
-    operator::kubectl,
+    prelude::*,
     upstream::{dump, list_file, objects},
 };
-use serde_json::Value;
 
 use crate::installed::{catalogs_can_be_created, deployed, get, own_cluster, rights_are_those_of_the_table};
 use crate::rendering::{ACCOUNT, config_arg};

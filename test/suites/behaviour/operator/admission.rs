@@ -7,38 +7,13 @@ mod defaults;
 mod policies;
 mod revisions;
 
-use std::{collections::BTreeSet, path::PathBuf};
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::{
-    core::v1::{ConfigMap, ServiceAccount},
-    rbac::v1::{Role, RoleBinding},
-};
-use kube::{
-    Api, Client, Resource, ResourceExt as _,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{self, Progressing, Ready},
-    names::{
-        EXTENSIONS_PREFIX, IDENTITY_ANNOTATION, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
-        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-    },
-    v1::{ClusterExtension, ClusterObjectSet},
-};
-use olm_test::{
-    bundle::lighthouse,
-    extension::ACCOUNT,
-    images::bundle_files,
-    operator::SYSTEM_NAMESPACE,
-    rights::{create_account, grant, rules_for},
-    scenario::Scenario,
-    world::{DEADLINE, World},
-};
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::Resource;
+use olm_api::names::{EXTENSIONS_PREFIX, IDENTITY_ANNOTATION};
+use olm_test::{images::bundle_files, prelude::*};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
-use crate::{small::remove, starts::reconciled};
+use crate::starts::reconciled;
 
 const PACKAGE: &str = "lighthouse-operator";
 const TENANT: &str = "tenant";
@@ -151,8 +126,7 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     let scenario = Scenario::new(&world, "guard").await?;
     let bundles = ["1.0.0", "1.1.0"].map(|version| (version, lighthouse(version)));
     scenario.prepare(PACKAGE, &bundles).await?;
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
     let tenant = tenant(&scenario).await?;
 
     refused_by_spec_and_annotation(&scenario, &tenant).await?;
@@ -175,11 +149,9 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     ensure!(objection::<ClusterObjectSet>(&tenant, &set).await?.is_none(), "and so for revisions");
 
     // The controller's own writes pass: a new revision, the older one archived, finalizers.
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     olm_test::wait::until("the older revision to be archived", DEADLINE, async || {
-        let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-        let state = sets.get(&format!("{}-1", scenario.name)).await?.spec.lifecycle_state;
+        let state = scenario.sets().get(&format!("{}-1", scenario.name)).await?.spec.lifecycle_state;
         ensure!(state == olm_api::v1::LifecycleState::Archived, "{state:?}");
         Ok(())
     })
@@ -187,7 +159,7 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     // The tenant may delete, and the controller's finalizers go although nobody asks for rights.
     let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
     ensure!(objection_to_patch(&scenario.client, &scenario.name, &held).await?.is_none());
-    Api::<ClusterExtension>::all(tenant.clone()).delete(&scenario.name, &DeleteParams::default()).await?;
+    Api::<ClusterExtension>::all(tenant.clone()).remove(&scenario.name).await?;
     a_held_deletion_keeps_its_spec(&scenario, &tenant).await?;
     scenario.nothing_left().await?;
     let events = world.cluster.audit_events()?;
@@ -343,7 +315,7 @@ async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Cl
     ensure!(told.is_none(), "the administrator may use it: {told:?}");
     // The controller takes it from there.
     let extensions = scenario.extensions();
-    extensions.create(&PostParams::default(), &serde_json::from_value(unnamed)?).await?;
+    extensions.make(unnamed).await?;
     let second = format!("{}-second", scenario.name);
     olm_test::wait::until("the second extension to be worked on", DEADLINE, async || {
         let status = extensions.get(&second).await?.status.unwrap_or_default();
@@ -353,14 +325,14 @@ async fn the_default_account_is_guarded_too(scenario: &Scenario<'_>, tenant: &Cl
         Ok(())
     })
     .await?;
-    remove(scenario, &second).await
+    scenario.remove_extension(&second).await
 }
 
 /// Sets the default account to one in the scenario's namespace.
 async fn set_default(scenario: &Scenario<'_>, name: &str) -> Result<()> {
     let settings: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     let patch = json!({"data": {"default-service-account": format!("{}/{name}", scenario.name)}});
-    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    settings.merge("olmv1-settings", &patch).await?;
     Ok(())
 }
 
@@ -376,9 +348,8 @@ async fn says(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted:
 
 /// The accounts that the extension's revisions name.
 async fn revisions_act_as(scenario: &Scenario<'_>, wanted: &str) -> Result<()> {
-    let revisions: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
-    let found = revisions.list(&mine).await?.items;
+    let found = scenario.sets().list(&mine).await?.items;
     let accounts: Vec<_> =
         found.iter().map(|set| set.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION)).collect();
     ensure!(accounts == [Some(&wanted.to_owned())], "{accounts:?}");
@@ -406,10 +377,7 @@ async fn another_default_account_moves_nothing(
     recorded(&scenario.name, ACCOUNT).await?;
     set_default(scenario, MISSING).await?;
     let waiting = format!("{}-second", scenario.name);
-    scenario
-        .extensions()
-        .create(&PostParams::default(), &serde_json::from_value(extension(scenario, None))?)
-        .await?;
+    scenario.extensions().make(extension(scenario, None)).await?;
     recorded(&waiting, MISSING).await?;
 
     create_account(&scenario.client, &scenario.name, SUCCESSOR).await?;
@@ -433,21 +401,19 @@ async fn another_default_account_moves_nothing(
         let told = objection_to_patch(tenant, &scenario.name, patch).await?;
         wants(told.as_deref(), &format!("may not act as the service account {account:?}"))?;
     }
-    scenario.extensions().delete(&waiting, &DeleteParams::default()).await?;
+    scenario.extensions().remove(&waiting).await?;
 
     scenario.patch_extension(removed).await?;
     olm_test::wait::until("the revision to name the other account", DEADLINE, async || {
         revisions_act_as(scenario, SUCCESSOR).await
     })
     .await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    scenario.accounts().remove(ACCOUNT).await?;
     let cluster = &scenario.world.cluster;
     let mark = cluster.audit_mark()?;
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    maps.delete(SETTINGS, &DeleteParams::default()).await?;
+    scenario.maps().remove(SETTINGS).await?;
     olm_test::wait::until("the object to be back", DEADLINE, async || {
-        maps.get(SETTINGS).await.map(drop).map_err(Into::into)
+        scenario.maps().get(SETTINGS).await.map(drop).map_err(Into::into)
     })
     .await?;
     let by = format!("system:serviceaccount:{}:{SUCCESSOR}", scenario.name);
@@ -459,8 +425,6 @@ async fn another_default_account_moves_nothing(
         Ok(())
     })
     .await?;
-    accounts
-        .create(&PostParams::default(), &serde_json::from_value(json!({"metadata": {"name": ACCOUNT}}))?)
-        .await?;
+    scenario.accounts().make(json!({"metadata": {"name": ACCOUNT}})).await?;
     Ok(())
 }

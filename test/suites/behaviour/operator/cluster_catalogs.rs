@@ -1,44 +1,14 @@
 //! `olm` asks the catalogs that a cluster serves, with the permissions of its user.
 
-use std::{path::Path, process::Command};
-
-use anyhow::{Context, Result, ensure};
-use olm_test::{
-    bundle::lighthouse, cluster::Cluster, operator::SYSTEM_NAMESPACE, process::cargo_program,
-    scenario::Scenario, world::World,
-};
-use serde_json::{Value, json};
+use olm_test::{cli::olm, prelude::*};
 
 const PACKAGE: &str = "lighthouse-operator";
 const SERVICE: &str = "catalogd-service";
 
-/// What `olm` answered.
-struct Answer {
-    code: Option<i32>,
-    text: String,
-    errors: String,
-}
-
-impl Answer {
-    fn json(&self) -> Result<Value> {
-        serde_json::from_str(&self.text).with_context(|| format!("{}\n{}", self.text, self.errors))
-    }
-}
-
-async fn olm(kubeconfig: &Path, args: &[&str]) -> Result<Answer> {
-    let mut command = Command::new(cargo_program("olm-cli", "olm")?);
-    command.args(args).arg("--kubeconfig").arg(kubeconfig);
-    let output = tokio::task::spawn_blocking(move || command.output()).await?.context("running olm")?;
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("olm writes UTF-8");
-    Ok(Answer { code: output.status.code(), text: text(output.stdout)?, errors: text(output.stderr)? })
-}
-
 /// A catalog with two versions that is served.
 async fn serving(scenario: &Scenario<'_>) -> Result<()> {
     let bundles = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
-    let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
-    scenario.create_catalog(&reference, None).await?;
-    scenario.catalog_serves().await
+    scenario.publish(PACKAGE, &bundles).await
 }
 
 /// Searches, and resolves as the controller would.

@@ -1,28 +1,14 @@
 //! Upgrades that change CRDs: unsafe changes are blocked, stored objects are validated, administrators decide.
 
 use crate::real_bundles::{STRIMZI, real_bundles};
-use std::{fs, path::Path, process::Command};
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Progressing, Ready, Stalled},
-    names::{ALLOW_CRD_CHANGES_ANNOTATION, BUNDLE_VERSION},
-};
+use kube::api::GroupVersionKind;
+use olm_api::names::ALLOW_CRD_CHANGES_ANNOTATION;
 use olm_crd::{Allowance, Policy, compare};
 use olm_test::{
-    bundle::{Bundle, IMAGE, crd, deployment, reads_config_maps, unschedulable},
-    process::cargo_program,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
+    bundle::{IMAGE, crd, deployment, reads_config_maps, unschedulable},
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 const PACKAGE: &str = "widgets";
 
@@ -70,14 +56,13 @@ struct Installed {
 
 impl Installed {
     async fn new(base: &str, reads_widgets: bool) -> Result<Self> {
-        let scenario = Scenario::new(World::shared().await?, base).await?;
+        let scenario = Scenario::shared(base).await?;
         let group = format!("{}.example.com", scenario.name);
         let folder = tempfile::tempdir()?;
         write_bundles(folder.path(), &group, reads_widgets)?;
         let bundles = VERSIONS.map(|v| (v.number, folder.path().join(v.number)));
         scenario.prepare(PACKAGE, &bundles).await?;
-        scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-        scenario.installed("1.0.0").await?;
+        scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
         Ok(Self { scenario, group, folder })
     }
 
@@ -116,32 +101,12 @@ async fn create_objects(
 
 /// Waits until a condition's text has all of these in it.
 async fn says(scenario: &Scenario<'_>, type_: olm_api::ConditionType, wanted: &[&str]) -> Result<()> {
-    wait::until(&format!("{type_} to say {wanted:?}"), DEADLINE, || async {
-        let found = scenario.shown().await?.condition(type_);
-        ensure!(wanted.iter().all(|wanted| found.contains(wanted)), "{type_} is {found}");
-        Ok(())
-    })
-    .await
+    scenario.reports(type_, |found| wanted.iter().all(|wanted| found.contains(wanted))).await
 }
 
 async fn allow(scenario: &Scenario<'_>, entries: Option<&str>) -> Result<()> {
     let annotations = json!({"metadata": {"annotations": {ALLOW_CRD_CHANGES_ANNOTATION: entries}}});
     scenario.patch_extension(annotations).await
-}
-
-/// Deletes the Deployment of the version, which the revision has to bring back.
-async fn repairs(scenario: &Scenario<'_>, version: &str) -> Result<()> {
-    let api: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let listed = api.list(&ListParams::default()).await?;
-    let current = |d: &&Deployment| d.annotations().get(BUNDLE_VERSION).map(String::as_str) == Some(version);
-    let deployment = listed.items.iter().find(current).context("no deployment of that version")?;
-    let (name, uid) = (deployment.name_any(), deployment.uid());
-    api.delete(&name, &DeleteParams::default()).await?;
-    wait::until("the deployment to be back", DEADLINE, || async {
-        let found = api.get_opt(&name).await?;
-        wait::check(found.is_some_and(|d| d.uid() != uid), || "it is not there".into())
-    })
-    .await
 }
 
 // An unsafe change is stopped and the stored objects are counted; the installed version goes on; accepting the
@@ -160,7 +125,7 @@ async fn an_unsafe_change_is_stopped_until_it_is_accepted() -> Result<()> {
     says(scenario, Stalled, &["True/Blocked/", &counted, &hint]).await?;
     let stalled = scenario.shown().await?.condition(Stalled);
     ensure!(!stalled.contains("size-6"), "objects are named in a condition: {stalled}");
-    repairs(scenario, "1.0.0").await?;
+    scenario.repairs("1.0.0").await?;
     names_are_printed(&widgets).await?;
 
     allow(scenario, Some("everything")).await?;
@@ -232,8 +197,7 @@ async fn the_check_can_be_turned_off_and_removed_crds_are_announced() -> Result<
         "CRD {crd:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and its custom resources are deleted with it."
     );
     says(scenario, Ready, &["False/RollingOut/", &goes]).await?;
-    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
-    ensure!(crds.get_opt(&crd).await?.is_some(), "the CRD is gone already");
+    ensure!(scenario.crds().get_opt(&crd).await?.is_some(), "the CRD is gone already");
     scenario.delete_extension().await
 }
 
@@ -244,12 +208,11 @@ async fn a_real_operators_unsafe_upgrade_waits_to_be_accepted() -> Result<()> {
     const PACKAGE: &str = "strimzi-kafka-operator";
     let Some(folder) = real_bundles() else { return Ok(()) };
     let _alone = STRIMZI.lock().await;
-    let scenario = Scenario::new(World::shared().await?, "crd-real").await?;
+    let scenario = Scenario::shared("crd-real").await?;
     let [first, next] = ["1.0.1", "1.1.0"];
     let bundles = [first, next].map(|version| (version, folder.join(PACKAGE).join(version)));
     scenario.prepare(PACKAGE, &bundles).await?;
-    scenario.create_extension(PACKAGE, json!({"version": first})).await?;
-    scenario.installed(first).await?;
+    scenario.install(PACKAGE, json!({"version": first}), first).await?;
     let users = ["tls", "scram-sha-512", "tls-external"]
         .map(|kind| (kind.to_owned(), json!({"authentication": {"type": kind}})));
     create_objects(&scenario, "kafka.strimzi.io", ["v1", "KafkaUser", "kafkausers"], users.into_iter())
@@ -262,15 +225,14 @@ async fn a_real_operators_unsafe_upgrade_waits_to_be_accepted() -> Result<()> {
     scenario.shows(Progressing, &text).await?;
     let counted = "CRD \"kafkausers.kafka.strimzi.io\": 3 objects checked, none would become invalid.";
     says(&scenario, Stalled, &["True/Blocked/", counted]).await?;
-    repairs(&scenario, first).await?;
+    scenario.repairs(first).await?;
 
     let entries = refused(&bundles[0].1, &bundles[1].1)?;
     println!("{PACKAGE} {first} to {next}: {} entries accepted", entries.len());
     allow(&scenario, Some(&entries.join("\n"))).await?;
     scenario.installed(next).await?;
     says(&scenario, Ready, &["True/", "CRD changes accepted by ", &entries[0]]).await?;
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }
 
 /// The entries that accept every refused change between two bundles.

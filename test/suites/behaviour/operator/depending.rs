@@ -1,16 +1,6 @@
 //! Bundles that need others.
 
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::{Installed, Progressing, Ready, Stalled};
-use serde_json::{Value, json};
-
-use crate::small::{annotate, another, event, prepare, remove};
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
+use olm_test::prelude::*;
 
 fn package(name: &str, range: &str) -> Value {
     json!({"packageName": name, "versionRange": range})
@@ -18,7 +8,7 @@ fn package(name: &str, range: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "needy").await?;
+    let scenario = Scenario::shared("needy").await?;
     let (name, group) = (scenario.name.clone(), format!("{}.example.com", scenario.name));
     let bundles = [
         small("base", "0.9.0"),
@@ -35,9 +25,9 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
                 }),
             ),
     ];
-    prepare(&scenario, &bundles, &[]).await?;
+    scenario.offer(&bundles).await?;
     let base = format!("{name}-base");
-    another(&scenario, &base, "base", json!({"version": "0.9.0"})).await?;
+    scenario.another(&base, "base", json!({"version": "0.9.0"})).await?;
     wait_installed(&scenario, &base, "0.9.0").await?;
     scenario.create_extension("needy", json!({})).await?;
     let cel = "a bundle for whose properties \"properties.exists(p, p.type == 'flavor' && p.value == 'sweet')\" holds (the author says: needs something sweet)";
@@ -61,7 +51,13 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
         ensure!(told.contains(&part), "no {part:?} in {told}");
     }
     println!("[dependencies]\n{told}\n");
-    event(&scenario, "Retrying", "bundle \"needy.v1.0.0\" requires what is not installed: package \"base\"")
+    scenario
+        .event(
+            "ClusterExtension",
+            &scenario.name,
+            "Retrying",
+            "bundle \"needy.v1.0.0\" requires what is not installed: package \"base\"",
+        )
         .await?;
 
     let patch = json!({"spec": {"source": {"catalog": {"version": "1.2.0"}}}});
@@ -72,25 +68,25 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
     let text = format!("bundle \"needy.v1.0.0\" requires what is not installed: kind Widget of {group}/v1");
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
     let kinds = format!("{name}-kinds");
-    another(&scenario, &kinds, "kinds", json!({})).await?;
+    scenario.another(&kinds, "kinds", json!({})).await?;
     scenario.installed("1.0.0").await?;
 
     // What goes later is told, and nothing is torn down.
-    remove(&scenario, &base).await?;
+    scenario.remove_extension(&base).await?;
     scenario.shows(Ready, "True/Succeeded/Revision 1.0.0 has rolled out.\nThe installed bundle needy.v1.0.0 requires what is no longer installed: package \"base\"").await?;
     println!("[gone later]\n{}\n", scenario.shown().await?.condition(Ready));
-    remove(&scenario, &kinds).await?;
+    scenario.remove_extension(&kinds).await?;
     scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bundles_that_need_each_other_go_on_together() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "cycle").await?;
+    let scenario = Scenario::shared("cycle").await?;
     let bundles = [
         small("left", "1.0.0").property("olm.package.required", package("right", ">=1.0.0")),
         small("right", "1.0.0").property("olm.package.required", package("left", ">=1.0.0")),
     ];
-    prepare(&scenario, &bundles, &[]).await?;
+    scenario.offer(&bundles).await?;
     scenario.create_extension("left", json!({})).await?;
     scenario
         .shows(
@@ -99,21 +95,21 @@ async fn bundles_that_need_each_other_go_on_together() -> Result<()> {
         )
         .await?;
     let right = format!("{}-right", scenario.name);
-    another(&scenario, &right, "right", json!({})).await?;
+    scenario.another(&right, "right", json!({})).await?;
     scenario.installed("1.0.0").await?;
     wait_installed(&scenario, &right, "1.0.0").await?;
-    remove(&scenario, &right).await?;
+    scenario.remove_extension(&right).await?;
     scenario.delete_extension().await
 }
 
 // Also read from the bundle itself, where the catalog says nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_the_bundle_declares_counts_too() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "silent").await?;
+    let scenario = Scenario::shared("silent").await?;
     let dependencies =
         "dependencies:\n- type: olm.package\n  value: {packageName: absent, version: '>=3.0.0'}\n";
     let bundles = [small("silent", "1.0.0").dependencies(dependencies)];
-    prepare(&scenario, &bundles, &[]).await?;
+    scenario.offer(&bundles).await?;
     scenario.create_extension("silent", json!({})).await?;
     scenario.shows(Progressing, "True/Retrying/bundle \"silent.v1.0.0\" requires what is not installed: package \"absent\" in version range \">=3.0.0\"").await?;
     let told = scenario.shown().await?.condition(Stalled);
@@ -124,16 +120,16 @@ async fn what_only_the_bundle_declares_counts_too() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dependencies_can_be_refused_as_upstream_does() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "refusing").await?;
+    let scenario = Scenario::shared("refusing").await?;
     let broken = json!({"cel": {"rule": "1 + "}});
     let bundles = [
         small("refusing", "1.0.0").property("olm.package.required", package("base", ">=1.0.0")),
         small("broken", "1.0.0").property("olm.constraint", broken),
         small("modern", "1.0.0").property("olm.kubeversion", json!({"version": "99.0.0"})),
     ];
-    prepare(&scenario, &bundles, &[]).await?;
+    scenario.offer(&bundles).await?;
     scenario.create_extension("refusing", json!({})).await?;
-    annotate(&scenario, "dependencies", json!("Refuse")).await?;
+    scenario.annotate("dependencies", json!("Refuse")).await?;
     let text = "validating bundle \"refusing.v1.0.0\": bundle \"refusing.v1.0.0\" has a dependency declared via property \"olm.package.required\" which is currently not supported";
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
     scenario.shows(Stalled, &format!("True/Blocked/{text}\nBundles with dependencies are rejected because the extension asks for it")).await?;

@@ -1,24 +1,7 @@
 //! What `kubectl describe clusterextension` shows a person, at each stage of a failing and of a good installation.
 
-use std::fs;
-
-use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::ConditionType::{Progressing, Stalled};
-use olm_test::{
-    bundle::lighthouse,
-    extension::ACCOUNT,
-    operator,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::Node;
+use olm_test::{operator, prelude::*};
 
 const PACKAGE: &str = "lighthouse-operator";
 /// The ConfigMap that the sample brings.
@@ -44,8 +27,8 @@ fn described(scenario: &Scenario<'_>, stage: &str, parts: &[&str]) -> Result<()>
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_stage_is_told_to_a_person() -> Result<()> {
-    let world = World::shared().await?;
-    let scenario = Scenario::new(world, "describe").await?;
+    let scenario = Scenario::shared("describe").await?;
+    let world = scenario.world;
     // The first version waits for a node that there is not yet.
     let first = scenario.own(&lighthouse("1.0.0"))?;
     let csv = first.join("manifests/lighthouse-operator.clusterserviceversion.yaml");
@@ -59,9 +42,7 @@ async fn each_stage_is_told_to_a_person() -> Result<()> {
         fs::read_to_string(&crd)?.replace("required: [colour]", "required: [colour, intervalSeconds]");
     fs::write(&crd, stricter)?;
     let bundles = [("1.0.0", first), ("1.1.0", lighthouse("1.1.0")), ("2.0.0", third)];
-    let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
-    scenario.create_catalog(&reference, None).await?;
-    scenario.catalog_serves().await?;
+    scenario.publish(PACKAGE, &bundles).await?;
 
     scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     scenario.shows(Progressing, "True/Retrying/operation cannot proceed").await?;
@@ -70,14 +51,13 @@ async fn each_stage_is_told_to_a_person() -> Result<()> {
     scenario.shows(Progressing, "True/Retrying/error for resolved bundle").await?;
     described(&scenario, "an account without rights", &["pre-authorization failed", "Verbs:[create]"])?;
 
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let foreign: ConfigMap = serde_json::from_value(json!({"metadata": {"name": SETTINGS}}))?;
-    maps.create(&PostParams::default(), &foreign).await?;
+    scenario.maps().make(&foreign).await?;
     scenario.grant(&bundles).await?;
     scenario.shows(Progressing, "True/Retrying/revision object collisions").await?;
     described(&scenario, "an object that is somebody else's", &["Action: \"Collision\"", SETTINGS])?;
 
-    maps.delete(SETTINGS, &DeleteParams::default()).await?;
+    scenario.maps().remove(SETTINGS).await?;
     scenario.shows(Progressing, "True/RollingOut/Revision 1.0.0 is rolling out.").await?;
     wait::until("the Deployment to be waited for", DEADLINE, async || {
         let shown = operator::kubectl(&world.cluster, &["describe", "clusterextension", &scenario.name])?;
@@ -88,8 +68,7 @@ async fn each_stage_is_told_to_a_person() -> Result<()> {
     label_a_node(&scenario, json!("here")).await?;
     scenario.installed("1.0.0").await?;
     described(&scenario, "installed", &["Revision 1.0.0 has rolled out.", "Installed"])?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     described(&scenario, "upgraded", &["Revision 1.1.0 has rolled out.", "Upgraded"])?;
 
     scenario.set_version("9.9.9").await?;
@@ -119,6 +98,6 @@ async fn label_a_node(scenario: &Scenario<'_>, value: Value) -> Result<()> {
     let nodes: Api<Node> = Api::all(scenario.client.clone());
     let first = nodes.list_metadata(&ListParams::default()).await?.items.first().map(ResourceExt::name_any);
     let patch = json!({"metadata": {"labels": {&scenario.name: value}}});
-    nodes.patch(&first.unwrap_or_default(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    nodes.merge(&first.unwrap_or_default(), &patch).await?;
     Ok(())
 }

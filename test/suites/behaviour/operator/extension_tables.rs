@@ -3,37 +3,14 @@
 pub(crate) mod refused;
 pub(crate) mod written;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
-};
 use olm_api::{
-    ConditionType::{
-        self, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing,
-        Ready, Stalled,
-    },
+    ConditionType::{BundleDeprecated, ChannelDeprecated, Deprecated, PackageDeprecated},
     names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, OBJECT_DATA_SECRET_TYPE,
-        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME, REVISION_NAME_LABEL,
-        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, OBJECT_DATA_SECRET_TYPE, PACKAGE_NAME,
+        REVISION_NAME_LABEL,
     },
-    v1::{ClusterExtension, ClusterObjectSet},
 };
-use olm_test::{
-    bundle::{Bundle, small},
-    extension::ACCOUNT,
-    operator::SYSTEM_NAMESPACE,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
-
-use crate::small::{another, patch_catalog, prepare, remove, revisions};
+use olm_test::prelude::*;
 
 /// A condition and what it is to be: `Status/Reason/Message`, whole.
 type Row = (ConditionType, String);
@@ -80,7 +57,7 @@ fn bundle(extension: &ClusterExtension) -> Option<String> {
 /// The rows of a roll-out: under way, superseded by an edit, done, and the next under way.
 #[tokio::test(flavor = "multi_thread")]
 async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "stages").await?;
+    let scenario = Scenario::shared("stages").await?;
     let package = format!("{}-op", scenario.name);
     let bundles = [
         small(&package, "1.0.0").deployment(false),
@@ -92,7 +69,7 @@ async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
         deprecation("olm.bundle", &format!("{package}.v1.0.0"), "1.0.0 goes"),
         deprecation("olm.bundle", &format!("{package}.v1.2.0"), "1.2.0 goes"),
     ]});
-    prepare(&scenario, &bundles, &[deprecations]).await?;
+    scenario.offer_with(&bundles, &[deprecations]).await?;
     scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     let name = scenario.name.as_str();
     let revision = |number: i64| format!("{name}-{number}");
@@ -113,9 +90,8 @@ async fn roll_outs_are_told_and_an_edit_supersedes_one() -> Result<()> {
     ensure!(bundle(&shown).is_none());
 
     // The edit does not wait for the roll-out, which would never end.
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
-    let newest = revisions(&scenario).await?.pop().context("no revision")?;
+    scenario.upgrade("1.1.0").await?;
+    let newest = scenario.revisions().await?.pop().context("no revision")?;
     let image = newest.annotations()[BUNDLE_REFERENCE].clone();
     let mut done = rows([
         (Progressing, "True/Succeeded/Revision 1.1.0 has rolled out."),
@@ -206,7 +182,7 @@ fn deprecation_cases([named, any, other]: [&str; 3]) -> [(&str, Value, Vec<Row>)
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deprecations_by_what_is_known() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "deprecated").await?;
+    let scenario = Scenario::shared("deprecated").await?;
     let full = |package: &str| {
         vec![
             deprecation("olm.package", "", "the package goes"),
@@ -229,16 +205,16 @@ async fn deprecations_by_what_is_known() -> Result<()> {
     ];
     let bundles: Vec<_> = packages.iter().flat_map(|(bundles, _)| bundles.clone()).collect();
     let blobs: Vec<Value> = packages.iter().map(|(_, blob)| blob.clone()).collect();
-    prepare(&scenario, &bundles, &blobs).await?;
+    scenario.offer_with(&bundles, &blobs).await?;
     let cases = deprecation_cases([&named, &any, &other]);
     for (extension, filter, _) in &cases {
-        another(&scenario, extension, extension, filter.clone()).await?;
+        scenario.another(extension, extension, filter.clone()).await?;
     }
     for (extension, _, wanted) in &cases {
         shows(&scenario, extension, wanted).await?;
     }
     let nowhere = name("nowhere");
-    another(&scenario, &nowhere, "no-such-package", json!({})).await?;
+    scenario.another(&nowhere, "no-such-package", json!({})).await?;
     let no_data =
         [(Deprecated, UNAVAILABLE), (PackageDeprecated, UNAVAILABLE), (ChannelDeprecated, UNAVAILABLE)];
     let [a, b, c] = no_data;
@@ -246,12 +222,12 @@ async fn deprecations_by_what_is_known() -> Result<()> {
     let mut wanted = rows([a, b, c, NOT_INSTALLED_YET, (Installed, "False/Failed/No bundle installed")]);
     wanted.push((Progressing, format!("True/Retrying/{text}")));
     shows(&scenario, &nowhere, &wanted).await?;
-    remove(&scenario, &nowhere).await?;
-    patch_catalog(&scenario, &scenario.name, json!({"spec": {"availabilityMode": "Unavailable"}})).await?;
+    scenario.remove_extension(&nowhere).await?;
+    scenario.patch_catalog(&scenario.name, json!({"spec": {"availabilityMode": "Unavailable"}})).await?;
     let [a, b, c] = no_data;
     shows(&scenario, &named, &rows([a, b, c, (BundleDeprecated, UNAVAILABLE)])).await?;
     for (extension, ..) in &cases {
-        remove(&scenario, extension).await?;
+        scenario.remove_extension(extension).await?;
     }
     Ok(())
 }
@@ -259,11 +235,10 @@ async fn deprecations_by_what_is_known() -> Result<()> {
 /// A revision that cannot go on is told by its extension, which stays installed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blocked_revision_is_told() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "mutable").await?;
+    let scenario = Scenario::shared("mutable").await?;
     let package = format!("{}-op", scenario.name);
-    prepare(&scenario, &[small(&package, "1.0.0")], &[]).await?;
-    scenario.create_extension(&package, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&[small(&package, "1.0.0")]).await?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     let of_first = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={}-1", scenario.name));
     let kept = secrets.list(&of_first).await?.items.remove(0);
@@ -275,11 +250,10 @@ async fn a_blocked_revision_is_told() -> Result<()> {
         secret.immutable = Some(immutable);
         secret
     };
-    secrets.delete(&name, &DeleteParams::default()).await?;
-    secrets.create(&PostParams::default(), &again(false)).await?;
-    let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
-        Api::namespaced(scenario.client.clone(), &scenario.name);
-    maps.delete(&format!("{package}-data"), &DeleteParams::default()).await?;
+    secrets.remove(&name).await?;
+    secrets.make(&again(false)).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    maps.remove(&format!("{package}-data")).await?;
     let text = format!(
         "False/Blocked/the following secrets are not immutable (referenced secrets must have immutable set to true): {SYSTEM_NAMESPACE}/{name}"
     );
@@ -294,17 +268,16 @@ async fn a_blocked_revision_is_told() -> Result<()> {
 /// What is written for a revision, and what is changed in place.
 #[tokio::test(flavor = "multi_thread")]
 async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "written").await?;
+    let scenario = Scenario::shared("written").await?;
     let package = format!("{}-op", scenario.name);
     let bundle = small(&package, "1.0.0").brings(&scenario.group(), "Written").deployment(true);
     // Another version and release of the same content.
     let next = small(&package, "1.1.0+2").replaces("1.0.0").data("1.0.0");
     let next = next.brings(&scenario.group(), "Written").deployment(true);
     let nameless = small(&package, "1.2.0").named("No_Name").replaces("1.1.0-2");
-    prepare(&scenario, &[bundle, next, nameless], &[]).await?;
-    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
-    let set = revisions(&scenario).await?.remove(0);
+    scenario.offer(&[bundle, next, nameless]).await?;
+    scenario.install(&package, json!({"version": "1.0.0"}), "1.0.0").await?;
+    let set = scenario.revisions().await?.remove(0);
     let value = serde_json::to_value(&set)?;
     ensure!(set.name_any() == format!("{}-1", scenario.name));
     for (name, wanted) in [
@@ -341,26 +314,24 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
     // The deadline is changed in place, and an unchanged extension keeps its revision.
     scenario.patch_extension(json!({"spec": {"progressDeadlineMinutes": 30}})).await?;
     wait::until("the deadline to be the revision's", DEADLINE, || async {
-        let now = revisions(&scenario).await?;
+        let now = scenario.revisions().await?;
         let found: Vec<_> = now.iter().map(|r| (r.spec.revision, r.spec.progress_deadline_minutes)).collect();
         wait::check(found == [(1, Some(30))], || format!("{found:?}"))
     })
     .await?;
     another_release_is_another_revision(&scenario).await?;
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }
 
 /// Even with the same objects; the release stands beside the version.
 async fn another_release_is_another_revision(scenario: &Scenario<'_>) -> Result<()> {
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     wait::until("one revision to be left", DEADLINE, || async {
-        let found: Vec<_> = revisions(scenario).await?.iter().map(|r| r.spec.revision).collect();
+        let found: Vec<_> = scenario.revisions().await?.iter().map(|r| r.spec.revision).collect();
         wait::check(found == [2], || format!("{found:?}"))
     })
     .await?;
-    let set = revisions(scenario).await?.remove(0);
+    let set = scenario.revisions().await?.remove(0);
     let annotation = |name: &str| set.annotations().get(name).map(String::as_str);
     let found = (annotation(BUNDLE_VERSION), annotation(BUNDLE_RELEASE));
     ensure!(found == (Some("1.1.0"), Some("2")), "{found:?}");
@@ -372,7 +343,7 @@ async fn another_release_is_another_revision(scenario: &Scenario<'_>) -> Result<
     scenario.set_version("1.2.0").await?;
     let text = "False/Blocked/error for resolved bundle \"No_Name\" with version \"1.2.0\": the name of the bundle is not a valid DNS1123 subdomain, as status.install.bundle.name has to be: give the bundle another name in its catalog";
     shows(scenario, &scenario.name, &rows([(Progressing, text)])).await?;
-    ensure!(revisions(scenario).await?.len() == 1, "a revision was made");
+    ensure!(scenario.revisions().await?.len() == 1, "a revision was made");
     scenario.shows(Installed, "True/Succeeded/").await
 }
 
@@ -430,14 +401,13 @@ async fn nothing_is_shown_before_the_first_pass() -> Result<()> {
 /// Two extensions never share an object: the second tells of the first, and takes over what is left when it goes.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_second_extension_of_a_package_waits_for_the_first() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "twice").await?;
+    let scenario = Scenario::shared("twice").await?;
     let package = format!("{}-op", scenario.name);
-    prepare(&scenario, &[small(&package, "1.0.0")], &[]).await?;
-    scenario.create_extension(&package, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&[small(&package, "1.0.0")]).await?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
     let second = format!("{}-second", scenario.name);
-    another(&scenario, &second, &package, json!({})).await?;
-    let uid = revisions(&scenario).await?.remove(0).uid().unwrap_or_default();
+    scenario.another(&second, &package, json!({})).await?;
+    let uid = scenario.revisions().await?.remove(0).uid().unwrap_or_default();
     let owner: BTreeMap<&str, Value> = [
         ("apiVersion", json!("olm.operatorframework.io/v1")),
         ("blockOwnerDeletion", json!(true)),
@@ -457,5 +427,5 @@ async fn the_second_extension_of_a_package_waits_for_the_first() -> Result<()> {
     scenario.delete_extension().await?;
     shows(&scenario, &second, &rows([(Progressing, "True/Succeeded/Revision 1.0.0 has rolled out.")]))
         .await?;
-    remove(&scenario, &second).await
+    scenario.remove_extension(&second).await
 }

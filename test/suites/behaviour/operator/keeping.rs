@@ -5,37 +5,21 @@ mod compared;
 mod converting;
 mod guarding;
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::{
-    api::{
-        authorization::v1::SubjectAccessReview,
-        core::v1::ServiceAccount,
-        rbac::v1::{ClusterRoleBinding, RoleBinding},
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use k8s_openapi::api::{
+    authorization::v1::SubjectAccessReview,
+    rbac::v1::{ClusterRoleBinding, RoleBinding},
 };
-use kube::{
-    Api, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, PostParams, PropagationPolicy},
-};
+use kube::api::PropagationPolicy;
 use olm_api::{
-    ConditionType::{self, DeletionPolicy, Ready},
+    ConditionType::DeletionPolicy,
     names::{OWNER_UID_ANNOTATION, REVISION_ANNOTATION},
-    v1::{ClusterExtension, ClusterObjectSet},
 };
-use serde_json::json;
 use tempfile::TempDir;
 
 use self::compared::Kept;
-use crate::small::annotate;
 use olm_test::{
-    bundle::{LIGHTHOUSE_GROUP, copy, lighthouse, small},
-    extension::ACCOUNT,
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
+    bundle::{LIGHTHOUSE_GROUP, copy},
+    prelude::*,
 };
 
 const PACKAGE: &str = "lighthouse-operator";
@@ -53,14 +37,12 @@ fn beacons(scenario: &Scenario<'_>) -> Api<DynamicObject> {
 }
 
 async fn crd(scenario: &Scenario<'_>) -> Result<CustomResourceDefinition> {
-    let api: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
-    Ok(api.get(&format!("beacons.{}", scenario.group())).await?)
+    Ok(scenario.crds().get(&format!("beacons.{}", scenario.group())).await?)
 }
 
 async fn sets(scenario: &Scenario<'_>) -> Result<Vec<ClusterObjectSet>> {
-    let api: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let label = format!("olm.operatorframework.io/owner-name={}", scenario.name);
-    Ok(api.list(&ListParams::default().labels(&label)).await?.items)
+    Ok(scenario.sets().list(&ListParams::default().labels(&label)).await?.items)
 }
 
 /// The sample bundle with names of its own throughout, cluster roles included, which are named by their rules: what
@@ -77,13 +59,12 @@ async fn in_use(world: &'static World, base: &str) -> Result<Scenario<'static>> 
     let scenario = Scenario::new(world, base).await?;
     let bundle = own_bundle(&scenario)?;
     scenario.prepare(PACKAGE, &[("1.0.0", bundle.path().to_owned())]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({}), "1.0.0").await?;
     let beacon: DynamicObject = serde_json::from_value(json!({
         "apiVersion": format!("{}/v1", scenario.group()), "kind": "Beacon",
         "metadata": {"name": "mine"}, "spec": {"colour": "red"},
     }))?;
-    beacons(&scenario).create(&PostParams::default(), &beacon).await?;
+    beacons(&scenario).make(&beacon).await?;
     Ok(scenario)
 }
 
@@ -96,7 +77,7 @@ async fn still_readable(scenario: &Scenario<'_>) -> Result<()> {
 }
 
 async fn in_force(scenario: &Scenario<'_>, policy: &str) -> Result<()> {
-    annotate(scenario, "deletion-policy", policy.into()).await?;
+    scenario.annotate("deletion-policy", policy.into()).await?;
     scenario.shows(DeletionPolicy, &format!("True/{policy}/")).await?;
     let told = scenario.shown().await?.condition(Ready);
     ensure!(told.contains(&format!("In force by annotation: deletion-policy: {policy}.")), "{told}");
@@ -108,11 +89,7 @@ fn by(propagation: PropagationPolicy) -> DeleteParams {
 }
 
 async fn gone(scenario: &Scenario<'_>) -> Result<()> {
-    wait::until("the extension to be gone", DEADLINE, || async {
-        let there = scenario.extensions().get_opt(&scenario.name).await?;
-        wait::check(there.is_none(), || format!("it is still there: {there:?}"))
-    })
-    .await
+    scenario.extensions().gone(&scenario.name).await
 }
 
 /// What the extension owns beside revisions and their content, with UIDs where they can tell a copy.
@@ -170,8 +147,7 @@ async fn a_later_extension_adopts_and_deletes(
     definition: &CustomResourceDefinition,
     compared: &Kept,
 ) -> Result<()> {
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({}), "1.0.0").await?;
     wait::until("the CRD to have an owner again", DEADLINE, || async {
         let adopted = crd(scenario).await?;
         ensure!(adopted.uid() == definition.uid(), "it is another CRD");
@@ -181,13 +157,8 @@ async fn a_later_extension_adopts_and_deletes(
     })
     .await?;
     compared.is_as_it_was(scenario).await.context("the adoption changed it")?;
-    wait::until("nothing of the policy to be left", DEADLINE, || async {
-        let shown = scenario.shown().await?.condition(DeletionPolicy);
-        wait::check(shown.is_empty(), || shown)
-    })
-    .await?;
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.reports(DeletionPolicy, str::is_empty).await?;
+    scenario.uninstall().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -224,10 +195,9 @@ async fn outlives_its_revision(policy: &str) -> Result<()> {
     let scenario = in_use(World::shared().await?, "byhand").await?;
     in_force(&scenario, policy).await?;
     let compared = Kept::under(&scenario, policy, 1).await?;
-    let api: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     for propagation in [PropagationPolicy::Foreground, PropagationPolicy::Background] {
         let set = sets(&scenario).await?.pop().context("no revision")?;
-        api.delete(&set.name_any(), &by(propagation)).await?;
+        scenario.sets().delete(&set.name_any(), &by(propagation)).await?;
         wait::until("another revision to have everything", COLLECTED, || async {
             let sets = sets(&scenario).await?;
             ensure!(sets.iter().all(|other| other.uid() != set.uid()), "the deleted one is still there");
@@ -249,7 +219,7 @@ async fn outlives_its_revision(policy: &str) -> Result<()> {
 
 /// Everything goes, the CRD and so the user's object too.
 async fn back_to_delete(scenario: &Scenario<'_>) -> Result<()> {
-    annotate(scenario, "deletion-policy", json!(null)).await?;
+    scenario.annotate("deletion-policy", json!(null)).await?;
     wait::until("the policy to be gone", DEADLINE, || async {
         let shown = scenario.shown().await?.condition(DeletionPolicy);
         let generation = crd(scenario).await?.owner_references().len();
@@ -277,8 +247,7 @@ async fn outlives_the_account(policy: &str) -> Result<()> {
     let before = objects(&scenario).await?;
     let compared = Kept::under(&scenario, policy, 1).await?;
     remove_rights(&scenario, &format!("beacons.{}", scenario.group())).await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    scenario.accounts().remove(ACCOUNT).await?;
     scenario.extensions().delete(&scenario.name, &by(PropagationPolicy::Foreground)).await?;
     gone(&scenario).await?;
     let kept: Vec<String> =
@@ -294,25 +263,22 @@ async fn what_is_kept_is_kept_with_the_account_gone() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crd_that_an_update_drops_stays_with_the_users_objects() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "dropped").await?;
+    let scenario = Scenario::shared("dropped").await?;
     let (package, group) = (format!("{}-pkg", scenario.name), scenario.group());
     let first = small(&package, "1.0.0").brings(&group, "Beacon");
     let second = small(&package, "2.0.0").replaces("1.0.0");
-    crate::small::prepare(&scenario, &[first, second], &[]).await?;
-    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&[first, second]).await?;
+    scenario.install(&package, json!({"version": "1.0.0"}), "1.0.0").await?;
     in_force(&scenario, "RetainCRDs").await?;
     let beacon: DynamicObject = serde_json::from_value(json!({
         "apiVersion": format!("{group}/v1"), "kind": "Beacon", "metadata": {"name": "mine"},
     }))?;
-    beacons(&scenario).create(&PostParams::default(), &beacon).await?;
+    beacons(&scenario).make(&beacon).await?;
     let first = sets(&scenario).await?.pop().context("no revision")?;
 
-    scenario.set_version("2.0.0").await?;
-    scenario.installed("2.0.0").await?;
-    let api: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    scenario.upgrade("2.0.0").await?;
     wait::until("the first revision to be archived", DEADLINE, || async {
-        let status = api.get(&first.name_any()).await?.status.unwrap_or_default();
+        let status = scenario.sets().get(&first.name_any()).await?.status.unwrap_or_default();
         let told = status.conditions.find(ConditionType::Progressing).map(|c| c.reason.clone());
         wait::check(told.as_deref() == Some("Archived"), || format!("{told:?}"))
     })
@@ -334,9 +300,9 @@ async fn a_crd_that_an_update_drops_stays_with_the_users_objects() -> Result<()>
 async fn remove_rights(scenario: &Scenario<'_>, crd: &str) -> Result<()> {
     let name = format!("{}-{ACCOUNT}", scenario.name);
     let bindings: Api<ClusterRoleBinding> = Api::all(scenario.client.clone());
-    bindings.delete(&name, &DeleteParams::default()).await?;
+    bindings.remove(&name).await?;
     let bindings: Api<RoleBinding> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    bindings.delete(&name, &DeleteParams::default()).await?;
+    bindings.remove(&name).await?;
     let review: SubjectAccessReview = serde_json::from_value(json!({"spec": {
         "user": format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name),
         "resourceAttributes": {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions",
@@ -344,7 +310,7 @@ async fn remove_rights(scenario: &Scenario<'_>, crd: &str) -> Result<()> {
     }}))?;
     let reviews: Api<SubjectAccessReview> = Api::all(scenario.client.clone());
     wait::until("the rights to be gone", DEADLINE, || async {
-        let status = reviews.create(&PostParams::default(), &review).await?.status.unwrap_or_default();
+        let status = reviews.make(&review).await?.status.unwrap_or_default();
         wait::check(!status.allowed, || "they are still there".into())
     })
     .await

@@ -1,27 +1,7 @@
 //! Objects of kinds that the cluster does not serve.
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-    core::GroupVersionKind,
-};
-use olm_api::{
-    ConditionType::{Installed, Progressing, Ready, Stalled},
-    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
-};
-use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    rights,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
-
-use crate::small::{annotate, prepare, revisions};
+use kube::core::GroupVersionKind;
+use olm_test::{prelude::*, rights};
 
 const LEFT_OUT: &str = "extensions.olm.operatorframework.io/left-out";
 
@@ -45,10 +25,6 @@ pub(crate) fn crd(group: &str, kind: &str) -> Result<CustomResourceDefinition> {
     }))?)
 }
 
-fn crds(scenario: &Scenario<'_>) -> Api<CustomResourceDefinition> {
-    Api::all(scenario.client.clone())
-}
-
 fn objects(scenario: &Scenario<'_>, group: &str, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
     Api::namespaced_with(scenario.client.clone(), &scenario.name, &resource)
@@ -68,12 +44,12 @@ async fn grant(scenario: &Scenario<'_>, group: &str, resource: &str) -> Result<(
     let name = format!("{}-{account}", scenario.name);
     let subjects =
         json!({"subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": scenario.name}]});
-    bindings.patch(&name, &PatchParams::default(), &Patch::Merge(&subjects)).await?;
+    bindings.merge(&name, &subjects).await?;
     Ok(())
 }
 
 async fn set(scenario: &Scenario<'_>) -> Result<ClusterObjectSet> {
-    revisions(scenario).await?.pop().context("no revision")
+    scenario.revisions().await?.pop().context("no revision")
 }
 
 /// Waits until the object is there, or is not.
@@ -87,23 +63,18 @@ async fn appears(api: &Api<DynamicObject>, there: bool) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_of_an_optional_kind_is_left_out_and_applied_when_its_kind_arrives() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "monitor").await?;
+    let scenario = Scenario::shared("monitor").await?;
     let (group, kind) = ("monitoring.rhobs", "ServiceMonitor");
     let bundle = small("watched", "1.0.0").ships(object("monitoring.rhobs/v1", kind));
-    prepare(&scenario, &[bundle], &[]).await?;
+    scenario.offer(&[bundle]).await?;
     grant(&scenario, group, "servicemonitors").await?;
-    scenario.create_extension("watched", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install("watched", json!({}), "1.0.0").await?;
     let told = format!(
         "Left out because the cluster does not serve their kinds, and applied once it does: ServiceMonitor.{group}/v1 {}/mine.",
         scenario.name
     );
     let ready_tells = async |wanted: bool| {
-        wait::until("Ready to tell what is left out", DEADLINE, || async {
-            let ready = scenario.shown().await?.condition(Ready);
-            wait::check(ready.contains(&told) == wanted && ready.starts_with("True/"), || ready.clone())
-        })
-        .await
+        scenario.reports(Ready, |ready| ready.contains(&told) == wanted && ready.starts_with("True/")).await
     };
     ready_tells(true).await?;
     let before = set(&scenario).await?;
@@ -113,7 +84,7 @@ async fn an_object_of_an_optional_kind_is_left_out_and_applied_when_its_kind_arr
     ensure!(content == 2, "the content holds both objects: {:?}", before.spec.phases);
 
     let pid = scenario.world.operator.process().pid();
-    let name = crds(&scenario).create(&PostParams::default(), &crd(group, kind)?).await?.name_any();
+    let name = scenario.crds().make(&crd(group, kind)?).await?.name_any();
     let monitors = objects(&scenario, group, kind);
     appears(&monitors, true).await?;
     ready_tells(false).await?;
@@ -122,24 +93,23 @@ async fn an_object_of_an_optional_kind_is_left_out_and_applied_when_its_kind_arr
     ensure!(!after.annotations().contains_key(LEFT_OUT), "{:?}", after.annotations());
     ensure!(scenario.world.operator.process().pid() == pid, "the program was started again");
     // It is repaired like everything else.
-    monitors.delete("mine", &DeleteParams::default()).await?;
+    monitors.remove("mine").await?;
     appears(&monitors, true).await?;
 
     // The kind goes again: that is no failure either.
-    crds(&scenario).delete(&name, &DeleteParams::default()).await?;
+    scenario.crds().remove(&name).await?;
     ready_tells(true).await?;
     scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rights_for_what_was_left_out_are_checked_when_its_kind_arrives() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "monitor-rights").await?;
+    let scenario = Scenario::shared("monitor-rights").await?;
     let (group, kind) = ("monitoring.rhobs", "PodMonitor");
     let bundle = small("watched", "1.0.0").ships(object("monitoring.rhobs/v1", kind));
-    prepare(&scenario, &[bundle], &[]).await?;
-    scenario.create_extension("watched", json!({})).await?;
-    scenario.installed("1.0.0").await?;
-    let name = crds(&scenario).create(&PostParams::default(), &crd(group, kind)?).await?.name_any();
+    scenario.offer(&[bundle]).await?;
+    scenario.install("watched", json!({}), "1.0.0").await?;
+    let name = scenario.crds().make(&crd(group, kind)?).await?.name_any();
     scenario
         .shows(
             Progressing,
@@ -153,20 +123,20 @@ async fn rights_for_what_was_left_out_are_checked_when_its_kind_arrives() -> Res
     appears(&objects(&scenario, group, kind), true).await?;
     scenario.installed("1.0.0").await?;
     scenario.delete_extension().await?;
-    crds(&scenario).delete(&name, &DeleteParams::default()).await?;
+    scenario.crds().remove(&name).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_annotation_makes_optional_kinds_block() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "link").await?;
+    let scenario = Scenario::shared("link").await?;
     let bundle = small("linked", "1.0.0").ships(object("console.openshift.io/v1", "ConsoleLink"));
-    prepare(&scenario, &[bundle], &[]).await?;
-    let mut extension = crate::small::extension(&scenario, "linked");
+    scenario.offer(&[bundle]).await?;
+    let mut extension = scenario.extension_object("linked");
     extension["metadata"]["annotations"] =
         json!({"extensions.olm.operatorframework.io/unknown-kinds": "Block"});
     let extension: ClusterExtension = serde_json::from_value(extension)?;
-    scenario.extensions().create(&PostParams::default(), &extension).await?;
+    scenario.extensions().make(&extension).await?;
     let text = "True/Retrying/error for resolved bundle \"linked.v1.0.0\" with version \"1.0.0\": creating new Revision: \
         Object ConsoleLink.console.openshift.io/v1 mine: no matches for kind \"ConsoleLink\" in version \"console.openshift.io/v1\": \
         it comes with OpenShift and would be left out but for the annotation extensions.olm.operatorframework.io/unknown-kinds";
@@ -174,33 +144,33 @@ async fn an_annotation_makes_optional_kinds_block() -> Result<()> {
     scenario.shows(Stalled, "True/Blocked/").await?;
     let ready = scenario.shown().await?.condition(Ready);
     ensure!(ready.contains("In force by annotation: unknown-kinds: Block."), "{ready}");
-    ensure!(revisions(&scenario).await?.is_empty(), "a revision was made");
+    ensure!(scenario.revisions().await?.is_empty(), "a revision was made");
 
-    annotate(&scenario, "unknown-kinds", Value::Null).await?;
+    scenario.annotate("unknown-kinds", Value::Null).await?;
     scenario.installed("1.0.0").await?;
     // Set afterwards, it holds for the revision that is there.
-    annotate(&scenario, "unknown-kinds", json!("Block")).await?;
+    scenario.annotate("unknown-kinds", json!("Block")).await?;
     scenario
         .shows(
             Progressing,
             "True/Retrying/Object ConsoleLink.console.openshift.io/v1 mine: no matches for kind",
         )
         .await?;
-    annotate(&scenario, "unknown-kinds", Value::Null).await?;
+    scenario.annotate("unknown-kinds", Value::Null).await?;
     scenario.installed("1.0.0").await?;
     scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_unknown_kind_blocks_and_names_who_brings_it() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "lacking").await?;
+    let scenario = Scenario::shared("lacking").await?;
     let group = scenario.group();
     let version = format!("{group}/v1");
     let bundles = [
         small("needy", "1.0.0").ships(object(&version, "PodMonitor")),
         small("bringer", "2.0.0").brings(&group, "PodMonitor"),
     ];
-    prepare(&scenario, &bundles, &[]).await?;
+    scenario.offer(&bundles).await?;
     grant(&scenario, &group, "podmonitors").await?;
     scenario.create_extension("needy", json!({})).await?;
     let text = format!(
@@ -209,26 +179,22 @@ async fn another_unknown_kind_blocks_and_names_who_brings_it() -> Result<()> {
         scenario.name
     );
     scenario.shows(Progressing, &text).await?;
-    wait::until("Stalled to name the package", DEADLINE, || async {
-        let stalled = scenario.shown().await?.condition(Stalled);
-        let wanted = format!("It would be met by package bringer 2.0.0 (catalog {})", scenario.name);
-        wait::check(stalled.contains(&wanted), || stalled.clone())
-    })
-    .await?;
-    let name = crds(&scenario).create(&PostParams::default(), &crd(&group, "PodMonitor")?).await?.name_any();
+    let wanted = format!("It would be met by package bringer 2.0.0 (catalog {})", scenario.name);
+    scenario.reports(Stalled, |stalled| stalled.contains(&wanted)).await?;
+    let name = scenario.crds().make(&crd(&group, "PodMonitor")?).await?.name_any();
     scenario.installed("1.0.0").await?;
     ensure!(objects(&scenario, &group, "PodMonitor").get_opt("mine").await?.is_some(), "not applied");
     scenario.delete_extension().await?;
-    crds(&scenario).delete(&name, &DeleteParams::default()).await?;
+    scenario.crds().remove(&name).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_whose_definition_is_in_the_same_phase_is_waited_for() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "same-phase").await?;
+    let scenario = Scenario::shared("same-phase").await?;
     let group = scenario.group();
     rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
-    crate::small::grant(&scenario, &small("none", "1.0.0").brings(&group, "Beacon")).await?;
+    scenario.permit(&small("none", "1.0.0").brings(&group, "Beacon")).await?;
     grant(&scenario, &group, "beacons").await?;
     let mut beacon = object(&format!("{group}/v1"), "Beacon");
     beacon["metadata"]["namespace"] = scenario.name.as_str().into();
@@ -240,22 +206,11 @@ async fn a_kind_whose_definition_is_in_the_same_phase_is_waited_for() -> Result<
             "phases": [{"name": "all", "objects": [{"object": beacon}, {"object": crd(&group, "Beacon")?}]}],
         },
     }))?;
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    sets.create(&PostParams::default(), &set).await?;
-    wait::until("the set to roll out", DEADLINE, || async {
-        let status = sets.get(&scenario.name).await?.status.unwrap_or_default();
-        wait::check(status.conditions.is_true(olm_api::ConditionType::Succeeded), || {
-            format!("{:?}", status.conditions)
-        })
-    })
-    .await?;
+    scenario.sets().make(&set).await?;
+    scenario.set_succeeds(&scenario.name).await?;
     let archived = json!({"spec": {"lifecycleState": LifecycleState::Archived}});
-    sets.patch(&scenario.name, &PatchParams::default(), &Patch::Merge(&archived)).await?;
-    wait::until("the CRD to be gone", DEADLINE, || async {
-        let found = crds(&scenario).get_opt(&format!("beacons.{group}")).await?;
-        wait::check(found.is_none(), || "it is still there".into())
-    })
-    .await?;
-    sets.delete(&scenario.name, &DeleteParams::default()).await?;
+    scenario.sets().merge(&scenario.name, &archived).await?;
+    scenario.crds().gone(&format!("beacons.{group}")).await?;
+    scenario.sets().remove(&scenario.name).await?;
     Ok(())
 }

@@ -1,28 +1,17 @@
 //! What GitOps tools make of extensions and catalogs, at every change of their state.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use kube::{
-    Api, Resource,
-    api::{DynamicObject, ListParams, WatchEvent, WatchParams},
-};
-use olm_api::{
-    ConditionType::{Progressing, Stalled},
-    v1::{ClusterCatalog, ClusterExtension},
+    Resource,
+    api::{WatchEvent, WatchParams},
 };
 use olm_object::text;
 use olm_test::{
-    bundle::lighthouse,
-    extension::ACCOUNT,
     kstatus::{Status, find, is_about_this_generation, judge},
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 const PACKAGE: &str = "lighthouse-operator";
 
@@ -152,11 +141,9 @@ async fn until(step: &str, history: &History, generation: i64, end: Status) -> R
 
 #[tokio::test(flavor = "multi_thread")]
 async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "kstatus").await?;
+    let scenario = Scenario::shared("kstatus").await?;
     let bundles = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
-    let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
-    scenario.create_catalog(&reference, None).await?;
-    scenario.catalog_serves().await?;
+    scenario.publish(PACKAGE, &bundles).await?;
     let history = History::of::<ClusterExtension>(&scenario).await?;
 
     // Without its ServiceAccount, or without permissions, somebody has to act; it continues by itself then.
@@ -172,8 +159,7 @@ async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
     until("installation", &history, 1, Status::Current).await?;
 
     // The edit itself is a state: its conditions are still about the spec before.
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     let states = until("upgrade", &history, 2, Status::Current).await?;
     ensure!(verdicts(&states) == [Status::InProgress, Status::Current], "{:?}", verdicts(&states));
 
@@ -201,7 +187,7 @@ async fn extensions_are_judged_rightly_at_every_state() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn catalogs_are_judged_rightly_at_every_state() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "kstatus-catalog").await?;
+    let scenario = Scenario::shared("kstatus-catalog").await?;
     let bundles = [("1.0.0", lighthouse("1.0.0"))];
     let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
     let history = History::of::<ClusterCatalog>(&scenario).await?;

@@ -1,32 +1,7 @@
 //! Leader election: one leads, a clean stop hands over at once.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
-};
-use olm_api::{
-    ConditionType::{Ready, Serving},
-    names::OWNER_NAME_LABEL,
-    v1::ClusterCatalog,
-};
-use olm_test::{
-    bundle::small,
-    cluster::{Cluster, Options},
-    images::Images,
-    operator::{Operator, SYSTEM_NAMESPACE},
-    registry::Registry,
-    scenario::Scenario,
-    supervisor::State,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
-
-use crate::small::{annotate, catalogs, patch_catalog, prepare};
+use k8s_openapi::api::coordination::v1::Lease;
+use olm_test::{prelude::*, supervisor::State};
 
 const LEASES: [&str; 2] = ["9c4404e7.operatorframework.io", "catalogd-operator-lock"];
 
@@ -111,7 +86,7 @@ async fn losing_either_lease_releases_the_other_and_ends_the_process() -> Result
             "{}",
             operator.process().log_tail()
         );
-        leases.delete(lost, &DeleteParams::default()).await?;
+        leases.remove(lost).await?;
         operator.process().restart()?;
         operator.ready().await?;
     }
@@ -125,7 +100,7 @@ async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs
     let world = World::start_with(&["--leader-elect", "--leader-elect-retry-period=1s"]).await?;
     let scenario = Scenario::new(&world, "beside").await?;
     let bundles = [small("lamp", "1.0.0"), small("lamp", "1.1.0").replaces("1.0.0")];
-    prepare(&scenario, &bundles, &[]).await?;
+    scenario.offer(&bundles).await?;
     let leases: Api<Lease> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     held(&leases).await?;
     world.operator.process().terminate(Duration::from_secs(20)).await?;
@@ -133,24 +108,21 @@ async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs
     world.operator.process().restart()?;
     world.operator.ready().await?;
 
-    let catalogs = catalogs(&scenario);
+    let catalogs = scenario.catalogs();
     let before = catalogs.get(&scenario.name).await?.resource_version();
-    scenario.create_extension("lamp", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    scenario.install("lamp", json!({"version": "1.0.0"}), "1.0.0").await?;
+    scenario.upgrade("1.1.0").await?;
     let of_extension = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
-    let map = maps.list(&of_extension).await?.items.pop().context("no ConfigMap")?;
-    maps.delete(&map.name_any(), &DeleteParams::default()).await?;
+    let map = scenario.maps().list(&of_extension).await?.items.pop().context("no ConfigMap")?;
+    scenario.maps().remove(&map.name_any()).await?;
     wait::until("the repair", DEADLINE, async || {
-        let found = maps.get_opt(&map.name_any()).await?;
+        let found = scenario.maps().get_opt(&map.name_any()).await?;
         wait::check(found.is_some_and(|found| found.uid() != map.uid()), || "it is not there".to_owned())
     })
     .await?;
     // The catalogs are somebody else's.
-    patch_catalog(&scenario, &scenario.name, json!({"spec": {"priority": 7}})).await?;
-    annotate(&scenario, "paused", json!("true")).await?;
+    scenario.patch_catalog(&scenario.name, json!({"spec": {"priority": 7}})).await?;
+    scenario.annotate("paused", json!("true")).await?;
     scenario.shows(Ready, "True/Succeeded/Revision 1.1.0 has rolled out.\nPaused").await?;
     let after = catalogs.get(&scenario.name).await?;
     ensure!(

@@ -2,32 +2,11 @@
 //!
 //! Control planes of their own: leases and permissions are everybody's.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::{
-    apps::v1::Deployment,
     coordination::v1::Lease,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams},
-};
-use olm_test::{
-    bundle::small,
-    catalogd::{Catalogd, Settings},
-    cluster::{Cluster, Options},
-    images::Images,
-    operator::{Operator, SYSTEM_NAMESPACE, install},
-    registry::Registry,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
-
-use crate::small::prepare;
+use olm_test::{catalogd::Settings, operator::install, prelude::*};
 
 const CATALOGS_LEASE: &str = "catalogd-operator-lock";
 /// Upstream's name for it, and ours.
@@ -55,7 +34,7 @@ async fn what_may_not_be_looked_for_is_said_with_the_remedy() -> Result<()> {
     let client = cluster.client().await?;
     let roles: Api<ClusterRole> = Api::all(client.clone());
     let mut withheld = 0;
-    for mut role in roles.list(&ListParams::default()).await? {
+    for mut role in roles.all().await? {
         let is_ours = role.name_any().starts_with("operator-controller");
         for rule in role.rules.iter_mut().flatten().filter(|_| is_ours) {
             let before = rule.resources.clone();
@@ -104,7 +83,7 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
         }},
     }))?;
     let deployments: Api<Deployment> = Api::namespaced(client, SYSTEM_NAMESPACE);
-    deployments.create(&PostParams::default(), &deployment).await?;
+    deployments.make(&deployment).await?;
     let conf = images.registries_conf().display().to_string();
     let settings = Settings::default().arg(TERMS[0]).env("CONTAINERS_REGISTRIES_CONF", conf);
     let other = Catalogd::start_installed(&cluster, &settings).await?;
@@ -121,14 +100,13 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
     logged(&world.operator, &[LEFT_BEHIND, CATALOGD, "apply config/install.yaml", remedy]).await?;
     // Its catalogs are theirs, and extensions are worked on here.
     let scenario = Scenario::new(&world, "separate").await?;
-    prepare(&scenario, &[small("lamp", "1.0.0")], &[]).await?;
-    scenario.create_extension("lamp", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&[small("lamp", "1.0.0")]).await?;
+    scenario.install("lamp", json!({}), "1.0.0").await?;
     ensure!(holder(&leases).await? == theirs, "the lease was taken from a process that runs");
     other.process().check_running()?;
 
     // What the manifests do: it ends, and the catalogs are looked after here.
-    deployments.delete(CATALOGD, &DeleteParams::default()).await?;
+    deployments.remove(CATALOGD).await?;
     other.process().terminate(Duration::from_secs(30)).await.context("ending the other catalogd")?;
     wait::until("the lease to be taken", DEADLINE, async || {
         world.operator.process().check_running()?;
@@ -136,5 +114,5 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
         wait::check(!holder.is_empty() && holder != theirs, || holder)
     })
     .await?;
-    crate::small::remove(&scenario, &scenario.name).await
+    scenario.remove_extension(&scenario.name).await
 }

@@ -1,26 +1,11 @@
 //! Objects of a bundle that say about themselves what only we say about objects.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::{core::v1::ConfigMap, rbac::v1::ClusterRoleBinding};
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use olm_api::names::{
-    EXTENSIONS_PREFIX, MANAGED_BY, MANAGED_BY_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
-    OWNER_UID_ANNOTATION, REVISION_ANNOTATION, REVISION_OF_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-    SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+    EXTENSIONS_PREFIX, MANAGED_BY, MANAGED_BY_LABEL, OWNER_UID_ANNOTATION, REVISION_ANNOTATION,
+    REVISION_OF_ANNOTATION,
 };
-use serde_json::{Value, json};
-
-use crate::small::{prepare, revisions};
-use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
+use olm_test::prelude::*;
 
 const MARKED: &str = "marked";
 
@@ -44,10 +29,6 @@ fn marked(uid: &str) -> Value {
     })
 }
 
-fn maps(scenario: &Scenario<'_>) -> Api<ConfigMap> {
-    Api::namespaced(scenario.client.clone(), &scenario.name)
-}
-
 /// The object is the revision's, whatever the bundle says.
 fn is_ours(map: &ConfigMap, scenario: &Scenario<'_>, set_uid: Option<&str>) -> Result<()> {
     let label = |name: &str| map.labels().get(name).map(String::as_str);
@@ -63,30 +44,29 @@ fn is_ours(map: &ConfigMap, scenario: &Scenario<'_>, set_uid: Option<&str>) -> R
 
 #[tokio::test(flavor = "multi_thread")]
 async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "marks").await?;
+    let scenario = Scenario::shared("marks").await?;
     let package = format!("{}-op", scenario.name);
     let uid = "11111111-2222-3333-4444-555555555555";
-    prepare(&scenario, &[small(&package, "1.0.0").ships(marked(uid))], &[]).await?;
+    scenario.offer(&[small(&package, "1.0.0").ships(marked(uid))]).await?;
     let binding: ClusterRoleBinding = serde_json::from_value(json!({
         "metadata": {"name": format!("{}-everything", scenario.name)},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": scenario.name}],
     }))?;
     let bindings: Api<ClusterRoleBinding> = Api::all(scenario.client.clone());
-    bindings.create(&PostParams::default(), &binding).await?;
-    scenario.create_extension(&package, json!({})).await?;
-    scenario.installed("1.0.0").await?;
-    let set = revisions(&scenario).await?.pop().context("no revision")?;
-    is_ours(&maps(&scenario).get(MARKED).await?, &scenario, set.uid().as_deref())?;
+    bindings.make(&binding).await?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
+    let set = scenario.revisions().await?.pop().context("no revision")?;
+    is_ours(&scenario.maps().get(MARKED).await?, &scenario, set.uid().as_deref())?;
 
     // Changed by hand, they are put right once, and that is all.
     let by_hand = json!({"metadata": {
         "annotations": {OWNER_UID_ANNOTATION: "another", REVISION_ANNOTATION: "5"},
         "labels": {OWNER_NAME_LABEL: "victim", MANAGED_BY_LABEL: null},
     }});
-    maps(&scenario).patch(MARKED, &PatchParams::default(), &Patch::Merge(&by_hand)).await?;
+    scenario.maps().merge(MARKED, &by_hand).await?;
     let right = wait::until("the marks to be put right", DEADLINE, async || {
-        let map = maps(&scenario).get(MARKED).await?;
+        let map = scenario.maps().get(MARKED).await?;
         is_ours(&map, &scenario, set.uid().as_deref())?;
         Ok(map)
     })
@@ -94,29 +74,26 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
     for _ in 0..3 {
         // That another object is back shows that the revision was looked at again.
         let other = format!("{package}-data");
-        maps(&scenario).delete(&other, &DeleteParams::default()).await?;
+        scenario.maps().remove(&other).await?;
         wait::until("the other object to be back", DEADLINE, async || {
-            maps(&scenario).get(&other).await.map(drop).map_err(Into::into)
+            scenario.maps().get(&other).await.map(drop).map_err(Into::into)
         })
         .await?;
     }
-    let after = maps(&scenario).get(MARKED).await?;
+    let after = scenario.maps().get(MARKED).await?;
     ensure!(after.resource_version() == right.resource_version(), "written again and again: {after:?}");
 
     // It goes with its extension, and nothing keeps it.
     scenario.delete_extension().await?;
-    wait::until("the object to be gone", DEADLINE, async || {
-        wait::check(maps(&scenario).get_opt(MARKED).await?.is_none(), || "it is there".to_owned())
-    })
-    .await?;
+    scenario.maps().gone(MARKED).await?;
     scenario.nothing_left().await?;
-    bindings.delete(&binding.name_any(), &DeleteParams::default()).await?;
+    bindings.remove(&binding.name_any()).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bundle_that_binds_cluster_admin_is_refused_before_anything_is_written() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "binds").await?;
+    let scenario = Scenario::shared("binds").await?;
     let package = format!("{}-op", scenario.name);
     let name = format!("{}-loot", scenario.name);
     let shipped = json!({
@@ -124,7 +101,7 @@ async fn a_bundle_that_binds_cluster_admin_is_refused_before_anything_is_written
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "mallory"}],
     });
-    prepare(&scenario, &[small(&package, "1.0.0").ships(shipped)], &[]).await?;
+    scenario.offer(&[small(&package, "1.0.0").ships(shipped)]).await?;
     // It may write bindings, but not give what it does not have.
     let mut rules = olm_test::rights::rules_for(&[], &scenario.name)?;
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];

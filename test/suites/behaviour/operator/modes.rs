@@ -1,24 +1,10 @@
 //! Install modes and configuration, from the extension's spec to what runs.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    rbac::v1::{ClusterRole, ClusterRoleBinding, Role},
-};
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, PostParams},
-};
-use olm_api::ConditionType::{Installed, Progressing, Stalled};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role};
 use olm_test::{
-    bundle::{Bundle, IMAGE, deployment, reads_config_maps},
-    extension::ACCOUNT,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
+    bundle::{IMAGE, deployment, reads_config_maps},
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 /// An operator with rules in the namespaces that it watches.
 fn bundle(name: &str, modes: &[&str]) -> Bundle {
@@ -32,7 +18,7 @@ fn bundle(name: &str, modes: &[&str]) -> Bundle {
 
 /// A catalog with a bundle of these modes, and an account that may do everything.
 async fn scenario(base: &str, modes: &[&str]) -> Result<Scenario<'static>> {
-    let scenario = Scenario::new(World::shared().await?, base).await?;
+    let scenario = Scenario::shared(base).await?;
     let folder = tempfile::tempdir()?;
     bundle(&scenario.name, modes).write(folder.path())?;
     let reference = scenario.push(&scenario.name, &[("1.0.0", folder.path().to_owned())], "latest").await?;

@@ -3,33 +3,14 @@
 mod bundle;
 mod webhook;
 
-use std::{fs, path::PathBuf, process::Command};
-
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::{
-    core::v1::{ConfigMap, Namespace, ResourceQuota, ServiceAccount},
-    events::v1::Event,
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
-};
-use kube::{
-    Api, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams},
-};
-use olm_api::{
-    ConditionType::Progressing,
-    names::{IDENTITY_ANNOTATION, PLAN_DIGEST_ANNOTATION},
-    v1::ClusterObjectSet,
-};
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+use kube::api::GroupVersionKind;
+use olm_api::names::{IDENTITY_ANNOTATION, PLAN_DIGEST_ANNOTATION};
 use olm_test::{
-    cluster::{AuditEvent, Options},
-    extension::ACCOUNT,
-    process::cargo_program,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
+    cli::{self, Answer},
+    cluster::AuditEvent,
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 use self::{
     bundle::{PACKAGE, PASSWORDS, Version, write},
@@ -39,42 +20,15 @@ use self::{
 /// Objects of a version: account, Secret, ConfigMap, CRD, role, binding, Deployment.
 const OBJECTS: usize = 7;
 
-/// What `olm` answered.
-struct Answer {
-    code: Option<i32>,
-    text: String,
-    errors: String,
-}
-
-impl Answer {
-    fn json(&self) -> Result<Value> {
-        serde_json::from_str(&self.text).with_context(|| format!("{}\n{}", self.text, self.errors))
-    }
-
-    fn ensure(&self, code: i32, contains: &[&str]) -> Result<()> {
-        let Self { text, errors, .. } = self;
-        ensure!(self.code == Some(code), "exit code {:?}, not {code}\n{text}\n{errors}", self.code);
-        for wanted in contains {
-            ensure!(text.contains(wanted), "{wanted:?} is not in\n{text}");
-        }
-        Ok(())
-    }
-}
-
 /// Runs `olm` on the scenario's cluster, as the administrator.
 async fn olm(scenario: &Scenario<'_>, args: &[&str]) -> Result<Answer> {
     olm_as(scenario, scenario.world.cluster.kubeconfig_admin(), args).await
 }
 
 async fn olm_as(scenario: &Scenario<'_>, kubeconfig: PathBuf, args: &[&str]) -> Result<Answer> {
-    let mut command = Command::new(cargo_program("olm-cli", "olm")?);
-    command.args(args).arg("--kubeconfig").arg(kubeconfig);
-    if args.first() == Some(&"diff") {
-        command.arg("--registries-conf").arg(scenario.world.images.registries_conf());
-    }
-    let output = tokio::task::spawn_blocking(move || command.output()).await?.context("running olm")?;
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("olm writes UTF-8");
-    Ok(Answer { code: output.status.code(), text: text(output.stdout)?, errors: text(output.stderr)? })
+    let conf = scenario.world.images.registries_conf().display().to_string();
+    let more: &[&str] = if args.first() == Some(&"diff") { &["--registries-conf", &conf] } else { &[] };
+    cli::olm(&kubeconfig, &[args, more].concat()).await
 }
 
 async fn diff(scenario: &Scenario<'_>) -> Result<Answer> {
@@ -119,8 +73,7 @@ async fn prepared_in<'w>(
 async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Result<()> {
     let (scenario, folder) = prepared("plan", &[Version::FIRST, Version::SECOND]).await?;
     let name = scenario.name.clone();
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
     let nothing = diff(&scenario).await?;
     nothing.ensure(
         0,
@@ -149,8 +102,7 @@ async fn an_upgrade_is_shown_before_it_is_made_and_made_as_it_was_shown() -> Res
 
     scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
     scenario.installed("1.1.0").await?;
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    let made = sets.get(&format!("{name}-2")).await?;
+    let made = scenario.sets().get(&format!("{name}-2")).await?;
     let recorded = made.metadata.annotations.unwrap_or_default().remove(PLAN_DIGEST_ANNOTATION);
     ensure!(recorded.as_deref() == Some(digest), "recorded is {recorded:?}, shown was {digest}");
     rights_increase_is_told(&scenario).await?;
@@ -209,18 +161,9 @@ async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
 /// Somebody who may read everything and make no tokens: the same plan, with sections that say what is not known.
 async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &str) -> Result<()> {
     let name = &scenario.name;
-    let role: ClusterRole = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}],
-    }))?;
-    Api::all(scenario.client.clone()).create(&PostParams::default(), &role).await?;
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
-    }))?;
-    Api::all(scenario.client.clone()).create(&PostParams::default(), &binding).await?;
-    let reader = scenario.world.cluster.kubeconfig_for(name, &[])?;
+    let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]);
+    let (user, _) = scenario.user("reader", rules).await?;
+    let reader = scenario.world.cluster.kubeconfig_for(&user, &[])?;
     let unknown = "not known: this needs a token of service account \"installer\"";
     let answer = wait::until("the reader to be known as one", DEADLINE, async || {
         let answer = olm_as(scenario, reader.clone(), &["diff", name]).await?;
@@ -240,21 +183,16 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
 }
 
 async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {
-    let events: Api<Event> = Api::all(scenario.client.clone());
-    wait::until("the increase of permissions to be an Event", DEADLINE, async || {
-        let of_extension = events.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
-            let about = event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref());
-            about == Some(&scenario.name) && event.reason.as_deref() == Some("PermissionsIncreased")
-        });
-        let notes: Vec<String> = of_extension.filter_map(|event| event.note).collect();
-        let wanted = format!(
-            "Bundle plans.v1.1.0 gives service account {}/plans more permissions than plans.v1.0.0 did (1 more); it may read Secrets of every namespace",
-            scenario.name
-        );
-        ensure!(notes == [wanted.clone()], "{notes:?} is not {wanted:?}");
-        Ok(())
-    })
-    .await
+    let name = &scenario.name;
+    let wanted = format!(
+        "Bundle plans.v1.1.0 gives service account {name}/plans more permissions than plans.v1.0.0 did (1 more); it may read Secrets of every namespace"
+    );
+    let increases = async || {
+        let events = scenario.events("ClusterExtension", name).await?;
+        Ok(events.into_iter().filter(|(reason, _)| reason == "PermissionsIncreased").collect::<Vec<_>>())
+    };
+    let is_wanted = |found: &Vec<(String, String)>| matches!(&found[..], [(_, note)] if *note == wanted);
+    eventually("the increase of permissions to be an Event", increases, is_wanted).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,10 +201,9 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
     let (scenario, _folder) = prepared("planrefused", &[broken]).await?;
     let name = scenario.name.clone();
     let quotas: Api<ResourceQuota> = Api::namespaced(scenario.client.clone(), &name);
-    let quota = serde_json::from_value(json!({
-        "metadata": {"name": "no-secrets"}, "spec": {"hard": {"count/secrets": "0"}},
-    }))?;
-    quotas.create(&PostParams::default(), &quota).await?;
+    quotas
+        .make(json!({"metadata": {"name": "no-secrets"}, "spec": {"hard": {"count/secrets": "0"}}}))
+        .await?;
     scenario.create_extension(PACKAGE, json!({})).await?;
     let refused = "True/Retrying/error for resolved bundle \"plans.v1.0.0\" with version \"1.0.0\": creating new Revision: \
                    the API server refuses objects of the bundle:\n";
@@ -284,8 +221,7 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
     )?;
     let plan = diff_as_json(&scenario).await?;
     ensure!(plan["dryRun"]["known"]["refused"].as_array().is_some_and(|all| all.len() == 2), "{plan:#}");
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    ensure!(sets.get_opt(&format!("{name}-1")).await?.is_none(), "a refused plan was carried out");
+    ensure!(scenario.sets().get_opt(&format!("{name}-1")).await?.is_none(), "a refused plan was carried out");
     scenario.delete_extension().await
 }
 
@@ -295,15 +231,14 @@ async fn a_refused_crd_change_names_the_objects_it_would_hurt() -> Result<()> {
     let (scenario, folder) = prepared("plancrd", &[Version::FIRST, narrower]).await?;
     let (name, group) = (scenario.name.clone(), scenario.group());
     scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
     let kind = GroupVersionKind::gvk(&group, "v1", "Widget");
     let widgets: Api<DynamicObject> =
         Api::namespaced_with(scenario.client.clone(), &name, &ApiResource::from_gvk(&kind));
     let widget = json!({
         "apiVersion": format!("{group}/v1"), "kind": "Widget", "metadata": {"name": "one"}, "spec": {"size": "hidden-value"},
     });
-    widgets.create(&PostParams::default(), &serde_json::from_value(widget)?).await?;
+    widgets.make(widget).await?;
     scenario.set_version("1.1.0").await?;
     scenario.shows(Progressing, "True/Retrying/error for resolved bundle \"plans.v1.1.0\"").await?;
     let shown = diff(&scenario).await?;
@@ -338,14 +273,12 @@ async fn a_plan_asks_once_for_each_object_and_reads_only_what_is_there() -> Resu
     let (scenario, folder) = prepared_in(&world, "planrequests", &[Version::FIRST, Version::SECOND]).await?;
     scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
     let mark = world.cluster.audit_mark()?;
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
     let first = Asked::until_revision(&scenario, mark, 1)?;
     // A binding whose role is not there yet: the dry-run says nothing about it.
     ensure!((first.dry_runs, first.reads.len()) == (OBJECTS, 1), "{first:?}");
     let mark = world.cluster.audit_mark()?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     let second = Asked::until_revision(&scenario, mark, 2)?;
     // Account, Secret, CRD and Deployment are there already; the roles have other names, and there is the binding.
     ensure!((second.dry_runs, second.reads.len()) == (OBJECTS, 5), "{second:?}");
@@ -381,10 +314,8 @@ impl Asked {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> Result<()> {
     let (scenario, _folder) = prepared("planagain", &[Version::FIRST]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    scenario.install(PACKAGE, json!({}), "1.0.0").await?;
+    scenario.accounts().remove(ACCOUNT).await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.shows(Progressing, "False/Blocked/").await?;
     let again = "was deleted and created again since this extension first used it";
@@ -397,10 +328,10 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     let place = format!("{}-place", scenario.name);
     scenario.world.cluster.create_namespace(&place).await?;
     create_account(&scenario.client, &place, ACCOUNT).await?;
-    let mut waiting = crate::small::extension(&scenario, PACKAGE);
+    let mut waiting = scenario.extension_object(PACKAGE);
     waiting["metadata"]["name"] = place.as_str().into();
     waiting["spec"]["namespace"] = place.as_str().into();
-    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(waiting)?).await?;
+    scenario.extensions().make(waiting).await?;
     wait::until("the namespace to be recorded", DEADLINE, async || {
         let found = scenario.extensions().get(&place).await?;
         let recorded = found.annotations().get(IDENTITY_ANNOTATION).cloned().unwrap_or_default();
@@ -411,22 +342,19 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
     before.ensure(2, &["would become revision"])?;
     ensure!(!before.text.contains(again), "{}", before.text);
     let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
-    namespaces.delete(&place, &DeleteParams::default()).await?;
-    wait::until("the namespace to be gone", COLLECTED, async || {
-        wait::check(namespaces.get_opt(&place).await?.is_none(), || "it is still there".into())
-    })
-    .await?;
+    namespaces.remove(&place).await?;
+    namespaces.gone(&place).await?;
     scenario.world.cluster.create_namespace(&place).await?;
     create_account(&scenario.client, &place, ACCOUNT).await?;
     let answer = olm(&scenario, &["diff", &place]).await?;
     answer.ensure(2, &["Blocked\n", &format!("the namespace of spec.namespace {again}")])?;
-    crate::small::remove(&scenario, &place).await?;
+    scenario.remove_extension(&place).await?;
     scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn questions_that_cannot_be_answered_are_errors() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "planerrors").await?;
+    let scenario = Scenario::shared("planerrors").await?;
     for (args, wanted) in [
         (&["diff", "no-such-extension"][..], "reading ClusterExtension \"no-such-extension\": "),
         (&["status", "no-such-extension"], "there is no ClusterExtension \"no-such-extension\""),
@@ -456,8 +384,7 @@ async fn an_object_whose_webhook_refuses_dry_runs_is_checked_when_its_turn_comes
 
     let before = webhook.refused();
     scenario.grant(&[("1.0.0", folder.path().join("1.0.0")), ("1.1.0", folder.path().join("1.1.0"))]).await?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     ensure!(webhook.refused() > before, "the second version was not asked about");
     let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &name);
     ensure!(maps.get_opt("plans-new").await?.is_some());

@@ -2,51 +2,20 @@
 
 use std::io::Write as _;
 
-use anyhow::{Context as _, Result, ensure};
 use flate2::{Compression, write::GzEncoder};
 use k8s_openapi::{
     ByteString,
-    api::{
-        core::v1::{ConfigMap, Secret},
-        rbac::v1::{Role, RoleBinding},
-    },
+    api::rbac::v1::{Role, RoleBinding},
 };
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::Progressing,
-    names::{MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
-    v1::ClusterObjectSet,
-};
+use olm_api::names::{MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
 use olm_objectset::content_key;
-use olm_test::{
-    bundle::small,
-    extension::{ACCOUNT, condition_text},
-    operator::SYSTEM_NAMESPACE,
-    rights::{create_account, grant, rules_for},
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
-
-use crate::small::prepare;
+use olm_test::prelude::*;
 
 /// What the planter writes where the bundle has its version.
 const PLANTED: &str = "planted";
 
 fn system_secrets(client: &Client) -> Api<Secret> {
     Api::namespaced(client.clone(), SYSTEM_NAMESPACE)
-}
-
-fn maps(scenario: &Scenario<'_>) -> Api<ConfigMap> {
-    Api::namespaced(scenario.client.clone(), &scenario.name)
-}
-
-fn sets(scenario: &Scenario<'_>) -> Api<ClusterObjectSet> {
-    Api::all(scenario.client.clone())
 }
 
 /// A user who may create Secrets in the system namespace, and nothing else.
@@ -110,32 +79,25 @@ fn altered(genuine: &Secret, version: &str) -> Result<Secret> {
 }
 
 async fn says(scenario: &Scenario<'_>, wanted: &str) -> Result<()> {
-    let map = maps(scenario).get("lamp-data").await?;
+    let map = scenario.maps().get("lamp-data").await?;
     let found = map.data.unwrap_or_default().remove("data").unwrap_or_default();
     ensure!(found == wanted, "the ConfigMap says {found:?}");
     Ok(())
 }
 
 async fn set_shows(scenario: &Scenario<'_>, set: &str, wanted: &str) -> Result<()> {
-    wait::until(&format!("Progressing of {set} to be {wanted}"), DEADLINE, async || {
-        let status = sets(scenario).get(set).await?.status.unwrap_or_default();
-        let found = condition_text(&status.conditions, Progressing);
-        wait::check(found.starts_with(wanted), || found)
-    })
-    .await
+    scenario.set_reports(set, Progressing, |found| found.starts_with(wanted)).await
 }
 
 /// The name that the Secret of the next revision will have can be computed by everybody.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "before").await?;
-    prepare(&scenario, &[small("lamp", "1.0.0")], &[]).await?;
+    let scenario = Scenario::shared("before").await?;
+    scenario.offer(&[small("lamp", "1.0.0")]).await?;
     let revision = format!("{}-1", scenario.name);
-    scenario.create_extension("lamp", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install("lamp", json!({}), "1.0.0").await?;
     let genuine = content_of(&scenario, &revision).await?;
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await?;
+    scenario.uninstall().await?;
 
     let user = planter(&scenario).await?;
     let mut planted = altered(&genuine, "1.0.0")?;
@@ -145,13 +107,12 @@ async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
     scenario.installed("1.0.0").await?;
     says(&scenario, "1.0.0").await?;
     ensure!(content_of(&scenario, &revision).await?.data == genuine.data, "not the content of the bundle");
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await?;
+    scenario.uninstall().await?;
 
     // One that somebody owns stays, and is told of.
     let owner: ConfigMap = serde_json::from_value(json!({"metadata": {"name": scenario.name}}))?;
     let owners: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
-    let owner = owners.create(&PostParams::default(), &owner).await?;
+    let owner = owners.make(&owner).await?;
     planted.metadata.owner_references = Some(vec![serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "ConfigMap", "name": owner.name_any(), "uid": owner.uid(),
     }))?]);
@@ -162,18 +123,18 @@ async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
         "True/Retrying/error for resolved bundle \"lamp.v1.0.0\" with version \"1.0.0\": creating ref Secret {name:?}: Secret {SYSTEM_NAMESPACE}/{name} exists with content other than the objects of this revision: delete it so that the revision can be created"
     );
     scenario.shows(Progressing, &told).await?;
-    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "something was applied");
-    system_secrets(&scenario.client).delete(&name, &DeleteParams::default()).await?;
+    ensure!(scenario.maps().get_opt("lamp-data").await?.is_none(), "something was applied");
+    system_secrets(&scenario.client).remove(&name).await?;
     scenario.installed("1.0.0").await?;
     says(&scenario, "1.0.0").await?;
-    owners.delete(&owner.name_any(), &DeleteParams::default()).await?;
+    owners.remove(&owner.name_any()).await?;
     scenario.delete_extension().await
 }
 
 /// Between a revision and its first roll-out, and after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "swapped").await?;
+    let scenario = Scenario::shared("swapped").await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     let mut rules = rules_for(&[], &scenario.name)?;
     rules.allow_in_namespace(&[""], &["configmaps"], &["get", "create", "update", "patch", "delete"]);
@@ -191,7 +152,7 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
         "spec": {"lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent", "phases": [
             {"name": "one", "objects": [{"ref": {"namespace": SYSTEM_NAMESPACE, "name": scenario.name, "key": key}}]}]},
     }))?;
-    sets(&scenario).create(&PostParams::default(), &set).await?;
+    scenario.sets().make(&set).await?;
     set_shows(&scenario, &scenario.name, "True/Retrying/resolving ref in phase \"one\": getting Secret")
         .await?;
     let secret = |text: &str| Secret {
@@ -211,16 +172,16 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
         scenario.name
     );
     set_shows(&scenario, &scenario.name, &told).await?;
-    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "what was planted was applied");
+    ensure!(scenario.maps().get_opt("lamp-data").await?.is_none(), "what was planted was applied");
     ensure!(
-        sets(&scenario).get(&scenario.name).await?.status.unwrap_or_default().observed_phases.is_empty(),
+        scenario.sets().get(&scenario.name).await?.status.unwrap_or_default().observed_phases.is_empty(),
         "the digest of what was planted was recorded"
     );
     let again = async |text: &str| -> Result<()> {
-        system_secrets(&scenario.client).delete(&scenario.name, &DeleteParams::default()).await?;
+        system_secrets(&scenario.client).remove(&scenario.name).await?;
         plant(&user, &secret(text)).await?;
         let touch = json!({"metadata": {"annotations": {"touched": text}}});
-        sets(&scenario).patch(&scenario.name, &PatchParams::default(), &Patch::Merge(&touch)).await?;
+        scenario.sets().merge(&scenario.name, &touch).await?;
         Ok(())
     };
     again(&object).await?;
@@ -233,8 +194,8 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
     says(&scenario, "1.0.0").await?;
     again(&object).await?;
     set_shows(&scenario, &scenario.name, "True/Succeeded/").await?;
-    sets(&scenario).delete(&scenario.name, &DeleteParams::default()).await?;
-    system_secrets(&scenario.client).delete(&scenario.name, &DeleteParams::default()).await?;
+    scenario.sets().remove(&scenario.name).await?;
+    system_secrets(&scenario.client).remove(&scenario.name).await?;
     Ok(())
 }
 
@@ -273,7 +234,7 @@ fn release(scenario: &Scenario<'_>, uid: &str) -> Result<Secret> {
 /// The Secret alone does not say that upstream installed anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_planted_helm_release_is_not_taken_over() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "release").await?;
+    let scenario = Scenario::shared("release").await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     let mut rules = rules_for(&[], &scenario.name)?;
     rules.allow_in_namespace(&[""], &["configmaps"], &["get", "create", "update", "patch", "delete"]);
@@ -294,12 +255,12 @@ async fn a_planted_helm_release_is_not_taken_over() -> Result<()> {
     })
     .await?;
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
-    ensure!(sets(&scenario).list(&mine).await?.items.is_empty(), "a revision was made of it");
+    ensure!(scenario.sets().list(&mine).await?.items.is_empty(), "a revision was made of it");
 
-    prepare(&scenario, &[small("lamp", "1.0.0")], &[]).await?;
+    scenario.offer(&[small("lamp", "1.0.0")]).await?;
     scenario.installed("1.0.0").await?;
     says(&scenario, "1.0.0").await?;
-    let revisions = sets(&scenario).list(&mine).await?.items;
+    let revisions = scenario.sets().list(&mine).await?.items;
     let names: Vec<String> = revisions.iter().map(ResourceExt::name_any).collect();
     ensure!(names == [format!("{}-1", scenario.name)], "{names:?}");
     ensure!(!revisions[0].labels().contains_key(MIGRATED_FROM_HELM_LABEL), "it counts as taken over");

@@ -1,35 +1,35 @@
 //! Bundles that say up to which version of the platform they work.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
-    core::GroupVersionKind,
-};
+use kube::core::GroupVersionKind;
 use olm_api::ConditionType::Upgradeable;
-use serde_json::json;
-
-use crate::small::{prepare, revisions};
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
+use olm_test::prelude::*;
 
 pub(crate) const PROPERTIES: &str = r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]"#;
 
 /// What the platform reads: the properties on the highest active revision.
 async fn platform_reads(scenario: &Scenario<'_>) -> Result<Option<String>> {
-    let sets = revisions(scenario).await?;
+    let sets = scenario.revisions().await?;
     let annotations = sets.last().and_then(|set| set.metadata.annotations.clone()).unwrap_or_default();
     Ok(annotations.get("olm.properties").cloned())
 }
 
+/// Waits until the version is installed; fails when the platform reads another limit meanwhile.
+async fn installed_within_the_limit(scenario: &Scenario<'_>, version: &str) -> Result<()> {
+    wait::until(&format!("{version} to be installed"), DEADLINE, || async {
+        let read = platform_reads(scenario).await?;
+        if read.as_deref() != Some(PROPERTIES) {
+            return Err(wait::Final(format!("the platform reads {read:?}")).into());
+        }
+        let shown = scenario.shown().await?;
+        ensure!(shown.version.as_deref() == Some(version), "{shown:?}");
+        Ok(())
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_platform_limit_stands_where_the_platform_reads_it() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "platform").await?;
+    let scenario = Scenario::shared("platform").await?;
     let first_generation = r#"{"properties":[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]}"#;
     let bundles = [
         small("limited", "1.0.0").annotation("olm.properties", PROPERTIES),
@@ -38,9 +38,8 @@ async fn the_platform_limit_stands_where_the_platform_reads_it() -> Result<()> {
             .annotation("operatorframework.io/properties", first_generation),
         small("limited", "2.0.0").replaces("1.1.0"),
     ];
-    prepare(&scenario, &bundles, &[]).await?;
-    scenario.create_extension("limited", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&bundles).await?;
+    scenario.install("limited", json!({"version": "1.0.0"}), "1.0.0").await?;
     assert_eq!(platform_reads(&scenario).await?.as_deref(), Some(PROPERTIES));
     assert_eq!(scenario.shown().await?.condition(Upgradeable), "", "there is no platform yet");
 
@@ -55,42 +54,19 @@ async fn the_platform_limit_stands_where_the_platform_reads_it() -> Result<()> {
 
     // At no moment of a roll-out does the highest active revision lack the limit.
     scenario.set_version("1.1.0").await?;
-    wait::until("1.1.0 to be installed", DEADLINE, || async {
-        let read = platform_reads(&scenario).await?;
-        if read.as_deref() != Some(PROPERTIES) {
-            return Err(wait::Final(format!("the platform reads {read:?}")).into());
-        }
-        let shown = scenario.shown().await?;
-        ensure!(shown.version.as_deref() == Some("1.1.0"), "{shown:?}");
-        Ok(())
-    })
-    .await?;
+    installed_within_the_limit(&scenario, "1.1.0").await?;
     scenario.shows(Upgradeable, blocks).await?;
     // Back again, as an administrator rolls back.
     let back = json!({"spec": {"source": {"catalog": {"version": "1.0.0", "upgradeConstraintPolicy": "SelfCertified"}}}});
     scenario.patch_extension(back).await?;
-    wait::until("1.0.0 to be back", DEADLINE, || async {
-        let read = platform_reads(&scenario).await?;
-        if read.as_deref() != Some(PROPERTIES) {
-            return Err(wait::Final(format!("the platform reads {read:?}")).into());
-        }
-        let shown = scenario.shown().await?;
-        ensure!(shown.version.as_deref() == Some("1.0.0"), "{shown:?}");
-        Ok(())
-    })
-    .await?;
+    installed_within_the_limit(&scenario, "1.0.0").await?;
 
-    scenario.set_version("2.0.0").await?;
-    scenario.installed("2.0.0").await?;
+    scenario.upgrade("2.0.0").await?;
     assert_eq!(platform_reads(&scenario).await?, None);
-    wait::until("the condition to be gone", DEADLINE, || async {
-        let told = scenario.shown().await?.condition(Upgradeable);
-        wait::check(told.is_empty(), || told)
-    })
-    .await?;
+    scenario.reports(Upgradeable, str::is_empty).await?;
     scenario.delete_extension().await?;
     wait::until("the revisions to be gone", DEADLINE, || async {
-        wait::check(revisions(&scenario).await?.is_empty(), || "there are some".into())
+        wait::check(scenario.revisions().await?.is_empty(), || "there are some".into())
     })
     .await
 }
@@ -108,9 +84,8 @@ pub(crate) async fn cluster_version(scenario: &Scenario<'_>, version: &str) -> R
             }}}],
         },
     }))?;
-    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
     let params = PatchParams::apply("olm-test").force();
-    crds.patch("clusterversions.config.openshift.io", &params, &Patch::Apply(&crd)).await?;
+    scenario.crds().patch("clusterversions.config.openshift.io", &params, &Patch::Apply(&crd)).await?;
     let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");
     let resource = ApiResource::from_gvk_with_plural(&kind, "clusterversions");
     let api: Api<DynamicObject> = Api::all_with(scenario.client.clone(), &resource);

@@ -1,33 +1,17 @@
 //! Why a workload does not run, as the extension says it: what its Pods report, or what keeps them from being created.
 
-use std::time::Instant;
-
-use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
     admissionregistration::v1::ValidatingWebhookConfiguration,
     core::v1::{Pod, ResourceQuota},
 };
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::ConditionType::{Available, Progressing, Ready, Reconciling, Stalled};
-use olm_test::{
-    bundle::small,
-    operator,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
-
-use crate::small::{events, prepare, revisions};
+use olm_api::ConditionType::Reconciling;
+use olm_test::prelude::*;
 
 /// An extension whose Deployment, of its package's name, finds no node.
 async fn waiting(name: &str) -> Result<(Scenario<'static>, String)> {
-    let scenario = Scenario::new(World::shared().await?, name).await?;
+    let scenario = Scenario::shared(name).await?;
     let package = format!("{}-op", scenario.name);
-    prepare(&scenario, &[small(&package, "1.0.0").deployment(false)], &[]).await?;
+    scenario.offer(&[small(&package, "1.0.0").deployment(false)]).await?;
     Ok((scenario, package))
 }
 
@@ -59,7 +43,7 @@ async fn the_reason_of_a_pod_is_on_the_extension() -> Result<()> {
     let waits = format!("Waiting for Deployment {namespace}/{package}: ");
     let of_pod = |reason: &str| format!("{waits}{reason}: Pod {namespace}/{package}-");
     ready_says(&scenario, &of_pod("FailedScheduling")).await?;
-    let pods: Api<Pod> = Api::namespaced(scenario.client.clone(), namespace);
+    let pods: Api<Pod> = scenario.here();
     let pod = pods.list(&ListParams::default()).await?.items.first().context("no Pod")?.name_any();
     let ended = |reason: &str, code: i32| {
         json!({"terminated": {"reason": reason, "exitCode": code, "message": "password=hunter2\n",
@@ -90,21 +74,21 @@ async fn the_reason_of_a_pod_is_on_the_extension() -> Result<()> {
     ensure!(shown.condition(Progressing) == format!("True/RollingOut/{rolling}"), "{shown:?}");
     ensure!(shown.condition(Reconciling) == format!("True/RollingOut/{rolling}"), "{shown:?}");
     ensure!(shown.condition(Stalled).is_empty(), "it may pass by itself: {shown:?}");
-    let sets = revisions(&scenario).await?;
+    let sets = scenario.revisions().await?;
     let available = sets[0].status.as_ref().and_then(|status| status.conditions.find(Available));
     let available = available.map(|condition| condition.message.clone()).unwrap_or_default();
     let upstreams = format!("Object Deployment.apps/v1 {namespace}/{package}: ");
     ensure!(available.starts_with(&upstreams) && !available.contains("Pod"), "{available}");
     for reason in ["FailedScheduling", "ImagePullBackOff", "CrashLoopBackOff", "OOMKilled"] {
         wait::until("one Event of each kind", DEADLINE, async || {
-            let all = events(&scenario, namespace).await?;
+            let all = scenario.events("ClusterExtension", namespace).await?;
             let count = all.iter().filter(|(of, _)| of == reason).count();
             wait::check(count == 1, || format!("{count} of {reason}: {all:?}"))
         })
         .await?;
     }
     for args in [&["get", "cext", namespace, "-o", "wide"][..], &["describe", "cext", namespace]] {
-        println!("$ kubectl {}\n{}", args.join(" "), operator::kubectl(&scenario.world.cluster, args)?);
+        println!("$ kubectl {}\n{}", args.join(" "), kubectl(&scenario.world.cluster, args)?);
     }
     scenario.delete_extension().await
 }
@@ -117,7 +101,7 @@ fn failed_create(scenario: &Scenario<'_>, package: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quota_that_admits_no_pods_is_on_the_extension() -> Result<()> {
     let (scenario, package) = waiting("quota").await?;
-    let quotas: Api<ResourceQuota> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    let quotas: Api<ResourceQuota> = scenario.here();
     let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}});
     quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
     wait::until("the quota to be in force", DEADLINE, async || {
@@ -135,7 +119,7 @@ async fn a_quota_that_admits_no_pods_is_on_the_extension() -> Result<()> {
 async fn a_webhook_on_pods_that_does_not_answer_is_named_on_the_extension() -> Result<()> {
     let (scenario, package) = waiting("nohook").await?;
     let namespace = &scenario.name;
-    let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(scenario.client.clone());
+    let webhooks: Api<ValidatingWebhookConfiguration> = scenario.all();
     let webhook = format!("pods.{namespace}.example.com");
     let configuration = json!({"metadata": {"name": namespace}, "webhooks": [{
         "name": webhook, "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 1,
@@ -147,6 +131,6 @@ async fn a_webhook_on_pods_that_does_not_answer_is_named_on_the_extension() -> R
     scenario.create_extension(&package, json!({})).await?;
     let silent = format!("the admission webhook {webhook} of Service {namespace}/nobody does not answer: ");
     ready_says(&scenario, &(failed_create(&scenario, &package) + &silent)).await?;
-    webhooks.delete(namespace, &DeleteParams::default()).await?;
+    webhooks.remove(namespace).await?;
     scenario.delete_extension().await
 }

@@ -1,30 +1,16 @@
 //! The process: who may read its metrics, and catalogs that a catalogd on its own serves.
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, ResourceExt};
-use olm_api::ConditionType;
 use olm_test::{
-    bundle::lighthouse,
-    catalogd::{Catalogd, Settings},
-    cluster::{Cluster, Options},
-    extension::ACCOUNT,
-    images::Images,
-    operator::{Operator, SYSTEM_NAMESPACE},
-    process::Process,
+    catalogd::Settings,
+    prelude::*,
     promtool,
-    registry::Registry,
-    rights::create_account,
-    scenario::Scenario,
     scrape::{self, Scraper, let_read, token},
-    wait,
-    world::{DEADLINE, World},
 };
 use reqwest::{Certificate, StatusCode};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 const LIGHTHOUSE: &str = "lighthouse-operator";
-/// The families of the original's metrics, but those of the Go runtime.
+/// The families of upstream's metrics, but those of the Go runtime.
 const OF_UPSTREAM: [&str; 27] = [
     "controller_runtime_reconcile_total",
     "controller_runtime_reconcile_errors_total",
@@ -71,9 +57,8 @@ async fn trusting(client: &Client) -> Result<reqwest::Client> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_for_those_who_may_read_them() -> Result<()> {
-    let world = World::shared().await?;
-    let scenario = Scenario::new(world, "metrics").await?;
-    let (client, url) = (scenario.client.clone(), world.operator.metrics_url());
+    let scenario = Scenario::shared("metrics").await?;
+    let (client, url) = (scenario.client.clone(), scenario.world.operator.metrics_url());
     let https = trusting(&client).await?;
     let scraper = token(&client, &scenario.name, "scraper").await?;
     let stranger = token(&client, &scenario.name, "stranger").await?;
@@ -101,7 +86,7 @@ async fn metrics_are_for_those_who_may_read_them() -> Result<()> {
         let status = https.get(format!("{base}{path}")).bearer_auth(&scraper).send().await?.status();
         ensure!(status == StatusCode::NOT_FOUND, "{path}: {status}");
     }
-    let log = world.operator.process().log();
+    let log = scenario.world.operator.process().log();
     for secret in [scraper.as_str(), stranger.as_str(), "Bearer ", "eyJhbGci"] {
         ensure!(!log.contains(secret), "the log has a token");
     }
@@ -152,8 +137,7 @@ async fn a_catalogd_on_its_own_serves_what_is_installed() -> Result<()> {
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.grant(&second).await?;
     scenario.catalog_serves().await?;
-    scenario.create_extension(LIGHTHOUSE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(LIGHTHOUSE, json!({}), "1.0.0").await?;
 
     // What catalogd serves next is fetched and used without anything else happening.
     scenario.push(LIGHTHOUSE, &second, "latest").await?;
@@ -179,6 +163,5 @@ async fn a_catalogd_on_its_own_serves_what_is_installed() -> Result<()> {
     scenario.patch_extension(json!({"metadata": {"labels": {"touched": "yes"}}})).await?;
     scenario.shows(ConditionType::Progressing, "True/Succeeded/").await?;
     ensure!(scenario.extensions().get(&scenario.name).await?.labels().contains_key("touched"));
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }

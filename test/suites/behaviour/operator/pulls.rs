@@ -1,33 +1,15 @@
 //! Registries that drip or hang: who waits for them, and who does not.
 
-use std::{
-    fmt::Write as _,
-    time::{Duration, Instant},
-};
+use std::fmt::Write as _;
 
-use anyhow::{Result, ensure};
-use kube::{Api, api::PostParams};
-use olm_api::{
-    ConditionType::{Installed, Ready},
-    v1::{ClusterCatalog, ClusterExtension},
-};
 use olm_test::{
-    bundle::lighthouse,
     catalog::{chain, cluster_catalog},
     catalogd::Settings,
-    cluster::{Cluster, Options},
-    extension::{ACCOUNT, condition_text, extension},
+    extension::extension,
     faults::{Fault, FaultyRegistry},
-    images::Images,
-    operator::{GRACE, Operator, install},
-    process::StateDirectory,
-    registry::Registry,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
+    operator::{GRACE, install},
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 const LIGHTHOUSE: &str = "lighthouse-operator";
 /// As many as there are workers.
@@ -67,7 +49,7 @@ async fn create_hanging(scenario: &Scenario<'_>, number: usize) -> Result<String
     let package = format!("hanging-{number}");
     let extension = extension(&name, &scenario.name, &package, &scenario.name, &Value::Null);
     let extension: ClusterExtension = serde_json::from_value(extension)?;
-    scenario.extensions().create(&PostParams::default(), &extension).await?;
+    scenario.extensions().make(&extension).await?;
     Ok(name)
 }
 
@@ -109,12 +91,8 @@ async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -
         Ok(())
     };
     let asked = || (0..HANGING).filter(|n| !hostile.seen(&format!("hanging-{n}")).is_empty()).count();
-    wait::until("the registry to be asked", DEADLINE, async || {
-        wait::check(asked() >= 2, || format!("{} pulls have begun", asked()))
-    })
-    .await?;
-    honest.create_extension(LIGHTHOUSE, json!({})).await?;
-    honest.installed("1.0.0").await?;
+    eventually("the registry to be asked", async || Ok(asked() >= 2), |holds| *holds).await?;
+    honest.install(LIGHTHOUSE, json!({}), "1.0.0").await?;
     for name in &hanging {
         // None of them has come to an end meanwhile.
         wait::until(&format!("{name} to be pulled"), DEADLINE, async || pulling(name).await).await?;
@@ -123,10 +101,7 @@ async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -
 
     // A deletion waits for no pull, and gives its place to the next.
     traps.extensions().delete(&hanging[0], &kube::api::DeleteParams::default()).await?;
-    wait::until("the extension to be gone", DEADLINE, async || {
-        wait::check(traps.extensions().get_opt(&hanging[0]).await?.is_none(), || "it is there".into())
-    })
-    .await?;
+    traps.extensions().gone(&hanging[0]).await?;
     let noise: String = std::iter::repeat_with(fastrand::alphanumeric).take(100_000).collect();
     let blob = json!({"schema": "olm.package", "name": "drip", "description": noise}).to_string();
     traps.world.images.push_catalog(&blob, "drip:v1").await?;
@@ -155,7 +130,6 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
     traps.create_catalog(&reference, None).await?;
     create_account(&traps.client, &traps.name, ACCOUNT).await?;
     traps.catalog_serves().await?;
-    let catalogs: Api<ClusterCatalog> = Api::all(traps.client.clone());
     let mut hanging = Vec::new();
     for (number, registry) in hostile.iter().enumerate() {
         hanging.push(create_hanging(&traps, number).await?);
@@ -165,7 +139,7 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
     // The first attempt of each, which no other one follows.
     let waits = async |number: usize| -> Result<()> {
         let name = format!("drip-{number}");
-        let conditions = catalogs.get(&name).await?.status.unwrap_or_default().conditions;
+        let conditions = traps.catalogs().get(&name).await?.status.unwrap_or_default().conditions;
         let catalog = conditions.find(Ready).map(|ready| ready.message.clone()).unwrap_or_default();
         ensure!(catalog.starts_with("Pulling "), "{name} is {catalog:?}");
         let bundle = ready(&traps, &hanging[number]).await?;
@@ -184,8 +158,7 @@ async fn many_registries_that_hang_delay_no_other_catalog_and_no_other_extension
         start.elapsed()
     );
     let start = Instant::now();
-    honest.create_extension(LIGHTHOUSE, json!({})).await?;
-    honest.installed("1.0.0").await?;
+    honest.install(LIGHTHOUSE, json!({}), "1.0.0").await?;
     println!("its extension is installed in {:.1?}", start.elapsed());
     for (number, registry) in hostile.iter().enumerate() {
         // Each has what it asked for, and none has come to an end meanwhile.

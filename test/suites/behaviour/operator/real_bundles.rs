@@ -1,26 +1,6 @@
 //! Real operators: installed with exactly the rights they need, upgraded, repaired, removed.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
-
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams},
-};
-use olm_api::{ConditionType, names::BUNDLE_VERSION};
-use olm_test::{
-    cluster::Cluster,
-    extension::ACCOUNT,
-    operator::USER,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use olm_test::{operator::USER, prelude::*};
 use tokio::sync::Mutex;
 
 /// Held by tests that install strimzi-kafka-operator: its CRDs can be there once only.
@@ -77,8 +57,7 @@ async fn life(world: &World, folder: &Path, operator: Operator) -> Result<()> {
     scenario.prepare(package, &bundles).await?;
     let mark = world.cluster.audit_mark()?;
 
-    scenario.create_extension(package, json!({"version": first})).await?;
-    scenario.installed(first).await?;
+    scenario.install(package, json!({"version": first}), first).await?;
 
     scenario.set_version(next).await?;
     if let Some(crd) = unsafe_crd {
@@ -90,26 +69,10 @@ async fn life(world: &World, folder: &Path, operator: Operator) -> Result<()> {
     }
     scenario.installed(next).await?;
 
-    deployment_comes_back(&scenario, next).await?;
+    scenario.repairs(next).await?;
     written_by_the_account(&world.cluster, &scenario, mark)?;
 
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
-}
-
-/// Deletes a Deployment of the version; one of the version before may still be on its way out.
-async fn deployment_comes_back(scenario: &Scenario<'_>, version: &str) -> Result<()> {
-    let api: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let listed = api.list(&ListParams::default()).await?;
-    let current = |d: &&Deployment| d.annotations().get(BUNDLE_VERSION).map(String::as_str) == Some(version);
-    let deployment = listed.items.iter().find(current).context("no deployment")?;
-    let (name, uid) = (deployment.name_any(), deployment.uid());
-    api.delete(&name, &DeleteParams::default()).await?;
-    wait::until("the deployment to be back", DEADLINE, || async {
-        let found = api.get_opt(&name).await?;
-        wait::check(found.is_some_and(|d| d.uid() != uid), || "it is not there".into())
-    })
-    .await
+    scenario.uninstall().await
 }
 
 /// The audit log: every create, and every patch by our field manager, came from the ServiceAccount; the

@@ -1,37 +1,10 @@
 //! Names of namespaces and ServiceAccounts that were given to others after an extension began to use them.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::Progressing,
-    names::{IDENTITY_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION},
-    v1::{ClusterExtension, ClusterObjectSet},
-};
-use olm_test::{
-    bundle::small,
-    extension::{ACCOUNT, condition_text},
-    rights::{create_account, grant, rules_for},
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
-use serde_json::{Value, json};
-
-use crate::small::prepare;
+use k8s_openapi::api::core::v1::Namespace;
+use olm_api::names::{IDENTITY_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION};
+use olm_test::prelude::*;
 
 const BLOCKED: &str = "False/Blocked/operation cannot proceed due to the following validation error(s): ";
-
-fn maps(scenario: &Scenario<'_>) -> Api<ConfigMap> {
-    Api::namespaced(scenario.client.clone(), &scenario.name)
-}
-
-fn accounts(scenario: &Scenario<'_>) -> Api<ServiceAccount> {
-    Api::namespaced(scenario.client.clone(), &scenario.name)
-}
 
 /// The account `installer`, which may do everything in the namespace.
 async fn powerful_account(scenario: &Scenario<'_>) -> Result<()> {
@@ -43,17 +16,11 @@ async fn powerful_account(scenario: &Scenario<'_>) -> Result<()> {
 
 /// Waits until the only revision is Blocked because its ServiceAccount is another one.
 async fn revision_is_blocked(scenario: &Scenario<'_>, revision: &str) -> Result<()> {
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let wanted = format!(
         "False/Blocked/service account \"{ACCOUNT}\" in namespace {:?} was deleted and created again",
         scenario.name
     );
-    wait::until("the revision to be Blocked", DEADLINE, async || {
-        let status = sets.get(revision).await?.status.unwrap_or_default();
-        let found = condition_text(&status.conditions, Progressing);
-        wait::check(found.starts_with(&wanted), || found)
-    })
-    .await
+    scenario.set_reports(revision, Progressing, |found| found.starts_with(&wanted)).await
 }
 
 /// Writes by the ServiceAccount since `mark`.
@@ -91,18 +58,14 @@ async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extension_does_not_act_in_a_namespace_that_was_created_again() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "shop").await?;
-    prepare(&scenario, &[small("lamp", "1.0.0")], &[]).await?;
-    scenario.create_extension("lamp", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    let scenario = Scenario::shared("shop").await?;
+    scenario.offer(&[small("lamp", "1.0.0")]).await?;
+    scenario.install("lamp", json!({}), "1.0.0").await?;
     let revision = format!("{}-1", scenario.name);
 
     let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
-    namespaces.delete(&scenario.name, &DeleteParams::default()).await?;
-    wait::until("the namespace to be gone", COLLECTED, async || {
-        wait::check(namespaces.get_opt(&scenario.name).await?.is_none(), || "it is still there".into())
-    })
-    .await?;
+    namespaces.remove(&scenario.name).await?;
+    namespaces.gone(&scenario.name).await?;
     let mark = scenario.world.cluster.audit_mark()?;
     scenario.world.cluster.create_namespace(&scenario.name).await?;
     powerful_account(&scenario).await?;
@@ -112,7 +75,7 @@ async fn an_extension_does_not_act_in_a_namespace_that_was_created_again() -> Re
     );
     scenario.shows(Progressing, &told).await?;
     revision_is_blocked(&scenario, &revision).await?;
-    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "it was installed in the new namespace");
+    ensure!(scenario.maps().get_opt("lamp-data").await?.is_none(), "it was installed in the new namespace");
     let writes = writes_as_account(&scenario, mark)?;
     ensure!(writes.is_empty(), "the new account was used: {writes:?}");
 
@@ -141,22 +104,21 @@ async fn an_extension_does_not_act_in_a_namespace_that_was_created_again() -> Re
     // Somebody who may use the new one allows it.
     scenario.patch_extension(record(Value::Null)).await?;
     scenario.installed("1.0.0").await?;
-    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_some(), "nothing was installed");
+    ensure!(scenario.maps().get_opt("lamp-data").await?.is_some(), "nothing was installed");
     scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_that_was_created_again_is_used_once_it_is_allowed() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "remade").await?;
-    prepare(&scenario, &[small("lamp", "1.0.0"), small("lamp", "1.1.0").replaces("1.0.0")], &[]).await?;
-    scenario.create_extension("lamp", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    let scenario = Scenario::shared("remade").await?;
+    scenario.offer(&[small("lamp", "1.0.0"), small("lamp", "1.1.0").replaces("1.0.0")]).await?;
+    scenario.install("lamp", json!({"version": "1.0.0"}), "1.0.0").await?;
     let revision = format!("{}-1", scenario.name);
     let remade = async || -> Result<()> {
-        let before = accounts(&scenario).get(ACCOUNT).await?.uid();
-        accounts(&scenario).delete(ACCOUNT, &DeleteParams::default()).await?;
+        let before = scenario.accounts().get(ACCOUNT).await?.uid();
+        scenario.accounts().remove(ACCOUNT).await?;
         powerful_account(&scenario).await?;
-        ensure!(accounts(&scenario).get(ACCOUNT).await?.uid() != before, "it is the same one");
+        ensure!(scenario.accounts().get(ACCOUNT).await?.uid() != before, "it is the same one");
         Ok(())
     };
     let told = format!(
@@ -168,24 +130,28 @@ async fn an_account_that_was_created_again_is_used_once_it_is_allowed() -> Resul
     remade().await?;
     let mark = scenario.world.cluster.audit_mark()?;
     scenario.shows(Progressing, &told).await?;
-    maps(&scenario).delete("lamp-data", &DeleteParams::default()).await?;
+    scenario.maps().remove("lamp-data").await?;
     revision_is_blocked(&scenario, &revision).await?;
-    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_none(), "it was repaired as the new account");
+    ensure!(scenario.maps().get_opt("lamp-data").await?.is_none(), "it was repaired as the new account");
     let writes = writes_as_account(&scenario, mark)?;
     ensure!(writes.is_empty(), "the new account was used: {writes:?}");
 
     // Another spec is a way to allow it, by admission: the revision that goes is torn down as the new one as well.
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
-    ensure!(maps(&scenario).get_opt("lamp-data").await?.is_some(), "nothing was repaired");
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    let uid = accounts(&scenario).get(ACCOUNT).await?.uid();
+    scenario.upgrade("1.1.0").await?;
+    ensure!(scenario.maps().get_opt("lamp-data").await?.is_some(), "nothing was repaired");
+    let uid = scenario.accounts().get(ACCOUNT).await?.uid();
     wait::until("both revisions to be bound to the new one", DEADLINE, async || {
         for revision in [&revision, &format!("{}-2", scenario.name)] {
-            let bound = sets.get(revision).await?.annotations().get(SERVICE_ACCOUNT_UID_ANNOTATION).cloned();
+            let bound = scenario
+                .sets()
+                .get(revision)
+                .await?
+                .annotations()
+                .get(SERVICE_ACCOUNT_UID_ANNOTATION)
+                .cloned();
             ensure!(bound == uid, "{revision} is bound to {bound:?}");
         }
-        let progressing = sets.get(&revision).await?.status.unwrap_or_default();
+        let progressing = scenario.sets().get(&revision).await?.status.unwrap_or_default();
         let reason = progressing.conditions.find(Progressing).map(|c| c.reason.clone());
         wait::check(reason.as_deref() == Some("Archived"), || format!("{reason:?}"))
     })
@@ -195,8 +161,7 @@ async fn an_account_that_was_created_again_is_used_once_it_is_allowed() -> Resul
     remade().await?;
     scenario.shows(Progressing, &told).await?;
     let mark = scenario.world.cluster.audit_mark()?;
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await?;
+    scenario.uninstall().await?;
     let writes = writes_as_account(&scenario, mark)?;
     ensure!(writes.is_empty(), "the new account was used: {writes:?}");
     Ok(())
@@ -205,7 +170,7 @@ async fn an_account_that_was_created_again_is_used_once_it_is_allowed() -> Resul
 /// A revision made by hand is bound to its ServiceAccount as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_made_by_hand_does_not_act_as_an_account_created_again() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "byhand").await?;
+    let scenario = Scenario::shared("byhand").await?;
     powerful_account(&scenario).await?;
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
                      "metadata": {"name": "one", "namespace": scenario.name}});
@@ -215,19 +180,18 @@ async fn a_set_made_by_hand_does_not_act_as_an_account_created_again() -> Result
         "spec": {"lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent",
                  "phases": [{"name": "one", "objects": [{"object": map}]}]},
     }))?;
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
-    sets.create(&PostParams::default(), &set).await?;
-    let is_there = async || maps(&scenario).get("one").await.map(drop).map_err(anyhow::Error::from);
+    scenario.sets().make(&set).await?;
+    let is_there = async || scenario.maps().get("one").await.map(drop).map_err(anyhow::Error::from);
     wait::until("the object", DEADLINE, is_there).await?;
 
-    accounts(&scenario).delete(ACCOUNT, &DeleteParams::default()).await?;
+    scenario.accounts().remove(ACCOUNT).await?;
     powerful_account(&scenario).await?;
-    maps(&scenario).delete("one", &DeleteParams::default()).await?;
+    scenario.maps().remove("one").await?;
     revision_is_blocked(&scenario, &scenario.name).await?;
-    ensure!(maps(&scenario).get_opt("one").await?.is_none(), "it was repaired as the new account");
+    ensure!(scenario.maps().get_opt("one").await?.is_none(), "it was repaired as the new account");
     let allow = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_UID_ANNOTATION: null}}});
-    sets.patch(&scenario.name, &PatchParams::default(), &Patch::Merge(&allow)).await?;
+    scenario.sets().merge(&scenario.name, &allow).await?;
     wait::until("the object to be back", DEADLINE, is_there).await?;
-    sets.delete(&scenario.name, &DeleteParams::default()).await?;
+    scenario.sets().remove(&scenario.name).await?;
     Ok(())
 }

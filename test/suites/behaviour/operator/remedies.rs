@@ -1,27 +1,11 @@
 //! What an extension shows while only a person can remove what is in the way: the state as it is, and what to do.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
+use k8s_openapi::api::core::v1::Namespace;
 use olm_api::{
-    ConditionType::{self, Available, Deprecated, Installed, PackageDeprecated, Progressing, Ready, Stalled},
+    ConditionType::{Deprecated, PackageDeprecated},
     names::IDENTITY_ANNOTATION,
-    v1::ClusterExtension,
 };
-use olm_test::{
-    bundle::small,
-    extension::{ACCOUNT, condition_text},
-    operator, rights,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
-
-use crate::small::{another, catalogs, extension, further_catalog, of_scenario, prepare, revisions, serves};
+use olm_test::{prelude::*, rights};
 
 /// Waits until a condition of any extension is `Status/Reason/Message` with all of these parts.
 async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, parts: &[&str]) -> Result<()> {
@@ -38,7 +22,8 @@ async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, parts:
 async fn not_available(scenario: &Scenario<'_>) -> Result<()> {
     wait::until("nothing to be called available", DEADLINE, || async {
         let shown = scenario.shown().await?;
-        let of_sets: Vec<bool> = revisions(scenario)
+        let of_sets: Vec<bool> = scenario
+            .revisions()
             .await?
             .iter()
             .map(|set| set.status.as_ref().is_some_and(|status| status.conditions.is_true(Available)))
@@ -52,21 +37,16 @@ async fn not_available(scenario: &Scenario<'_>) -> Result<()> {
     .await
 }
 
-fn accounts(scenario: &Scenario<'_>) -> Api<ServiceAccount> {
-    Api::namespaced(scenario.client.clone(), &scenario.name)
-}
-
 // A ServiceAccount is deleted while nothing else changes, made again, and goes at last with its namespace.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "gone").await?;
+    let scenario = Scenario::shared("gone").await?;
     let package = format!("{}-op", scenario.name);
     let bundle = small(&package, "1.0.0");
-    prepare(&scenario, std::slice::from_ref(&bundle), &[]).await?;
-    scenario.create_extension(&package, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(std::slice::from_ref(&bundle)).await?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
 
-    accounts(&scenario).delete(ACCOUNT, &DeleteParams::default()).await?;
+    scenario.accounts().remove(ACCOUNT).await?;
     let missing = format!("service account {ACCOUNT:?} not found in namespace {:?}", scenario.name);
     let advice =
         format!("ServiceAccount {ACCOUNT:?} does not exist in namespace {:?}: create it", scenario.name);
@@ -86,16 +66,13 @@ async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone()
     shows(&scenario, &scenario.name, Available, &["True/ProbesSucceeded/"]).await?;
 
     let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
-    namespaces.delete(&scenario.name, &DeleteParams::default()).await?;
-    wait::until("the namespace to be gone", DEADLINE, || async {
-        wait::check(namespaces.get_opt(&scenario.name).await?.is_none(), || "it is still there".into())
-    })
-    .await?;
+    namespaces.remove(&scenario.name).await?;
+    namespaces.gone(&scenario.name).await?;
     let advice = format!("Namespace {:?} does not exist: create it", scenario.name);
     shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", &advice]).await?;
     not_available(&scenario).await?;
     wait::until("the revision to say so too", DEADLINE, || async {
-        let sets = revisions(&scenario).await?;
+        let sets = scenario.revisions().await?;
         let stalled = sets.iter().filter_map(|set| set.status.as_ref()?.conditions.find(Stalled));
         let stalled: Vec<&str> = stalled.map(|condition| condition.message.as_str()).collect();
         wait::check(stalled.len() == 1 && stalled[0].contains(&advice), || format!("{stalled:?}"))
@@ -107,20 +84,20 @@ async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone()
 
 /// An extension of `package` in another namespace.
 async fn elsewhere(scenario: &Scenario<'_>, name: &str, package: &str, namespace: &str) -> Result<()> {
-    let mut extension = extension(scenario, package);
+    let mut extension = scenario.extension_object(package);
     extension["metadata"]["name"] = name.into();
     extension["spec"]["namespace"] = namespace.into();
     let extension: ClusterExtension = serde_json::from_value(extension)?;
-    scenario.extensions().create(&PostParams::default(), &extension).await?;
+    scenario.extensions().make(&extension).await?;
     Ok(())
 }
 
 // Upstream's conditions keep upstream's texts; what to do is in Stalled.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_only_a_person_can_remove_is_stalled_with_the_remedy() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "remedy").await?;
+    let scenario = Scenario::shared("remedy").await?;
     let package = format!("{}-op", scenario.name);
-    prepare(&scenario, &[small(&package, "1.0.0")], &[]).await?;
+    scenario.offer(&[small(&package, "1.0.0")]).await?;
     let named = |suffix: &str| format!("{}-{suffix}", scenario.name);
 
     // No namespace.
@@ -149,16 +126,15 @@ async fn what_only_a_person_can_remove_is_stalled_with_the_remedy() -> Result<()
     shows(&scenario, &poor, Stalled, &["True/Blocked/", &advice, &command]).await?;
 
     // Objects of somebody else.
-    scenario.create_extension(&package, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
     let second = named("second");
-    another(&scenario, &second, &package, json!({})).await?;
+    scenario.another(&second, &package, json!({})).await?;
     shows(&scenario, &second, Progressing, &["True/Retrying/revision object collisions in phase"]).await?;
     let advice = format!(" to ClusterExtension {}: remove one of the two extensions.", scenario.name);
     shows(&scenario, &second, Stalled, &["True/Blocked/revision object collisions", &advice]).await?;
     shows(&scenario, &second, Ready, &["False/Blocked/revision object collisions", &advice]).await?;
     let get = ["get", "cext", &scenario.name, &nowhere, &poor, &second, "-o", "wide"];
-    let table = operator::kubectl(&scenario.world.cluster, &get)?;
+    let table = kubectl(&scenario.world.cluster, &get)?;
     println!("$ kubectl {}\n{table}", get.join(" "));
     for (name, state) in [(&scenario.name, "True"), (&nowhere, "False"), (&poor, "False"), (&second, "False")]
     {
@@ -168,8 +144,8 @@ async fn what_only_a_person_can_remove_is_stalled_with_the_remedy() -> Result<()
         ensure!(columns.get(if state == "True" { 5 } else { 3 }) == Some(&state), "{name}: {columns:?}");
     }
     for name in [&nowhere, &poor, &second] {
-        println!("{}", operator::kubectl(&scenario.world.cluster, &["describe", "cext", name])?);
-        crate::small::remove(&scenario, name).await?;
+        println!("{}", kubectl(&scenario.world.cluster, &["describe", "cext", name])?);
+        scenario.remove_extension(name).await?;
     }
     scenario.delete_extension().await
 }
@@ -177,15 +153,15 @@ async fn what_only_a_person_can_remove_is_stalled_with_the_remedy() -> Result<()
 // A catalog whose image is not there says what to do, and a misspelt package is not blamed on it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_catalog_and_a_misspelt_package_are_told_apart() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "typo").await?;
+    let scenario = Scenario::shared("typo").await?;
     let package = format!("{}-op", scenario.name);
-    let reference = crate::small::push(&scenario, &[small(&package, "1.0.0")], &[], "here").await?;
-    let here = further_catalog(&scenario, "here", 0, &reference).await?;
-    serves(&scenario, &here).await?;
+    let reference = scenario.push_made(&[small(&package, "1.0.0")], &[], "here").await?;
+    let here = scenario.further_catalog("here", 0, &reference).await?;
+    scenario.serves(&here).await?;
     let missing = format!("{}/no-such-catalog:latest", scenario.world.images.host());
-    let away = further_catalog(&scenario, "away", 0, &missing).await?;
+    let away = scenario.further_catalog("away", 0, &missing).await?;
     wait::until("the catalog to be stalled", DEADLINE, || async {
-        let status = catalogs(&scenario).get(&away).await?.status.unwrap_or_default();
+        let status = scenario.catalogs().get(&away).await?.status.unwrap_or_default();
         let message = |type_| status.conditions.find(type_).map(|c| format!("{}/{}", c.reason, c.message));
         let stalled = message(Stalled).unwrap_or_default();
         wait::check(
@@ -198,17 +174,17 @@ async fn a_broken_catalog_and_a_misspelt_package_are_told_apart() -> Result<()> 
     })
     .await?;
     let misspelt = format!("{}-misspelt", scenario.name);
-    another(&scenario, &misspelt, &format!("{package}x"), of_scenario(&scenario)).await?;
+    scenario.another(&misspelt, &format!("{package}x"), scenario.own_catalogs()).await?;
     shows(&scenario, &misspelt, Progressing, &["True/Retrying/error walking catalogs", &away]).await?;
     let advice = "No readable catalog has the package: check its name.";
     shows(&scenario, &misspelt, Stalled, &["True/Blocked/", advice, &away]).await?;
-    crate::small::remove(&scenario, &misspelt).await
+    scenario.remove_extension(&misspelt).await
 }
 
 // The catalog is fine, only the image that it names is not there. Upstream's text says the status and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bundle_image_that_does_not_exist_is_stalled_with_the_remedy() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "noimage").await?;
+    let scenario = Scenario::shared("noimage").await?;
     let missing = format!("{}/no-such-bundle:v1.0.0", scenario.world.images.host());
     let content = olm_test::catalog::chain("noimage", &[("1.0.0", &missing)]);
     let reference = scenario.push_catalog(&content, "latest").await?;
@@ -229,15 +205,14 @@ async fn a_bundle_image_that_does_not_exist_is_stalled_with_the_remedy() -> Resu
 // can look like a line or an instruction of the program.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_range_that_cannot_be_met_hides_no_deprecation_and_foreign_text_is_clean() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "range").await?;
+    let scenario = Scenario::shared("range").await?;
     let package = format!("{}-op", scenario.name);
     let hostile = "goes\nReady: True\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}txet\u{2066}\u{200b}";
     let deprecations: Value = json!({"schema": "olm.deprecations", "package": package, "entries": [
         {"reference": {"schema": "olm.package"}, "message": hostile},
     ]});
-    prepare(&scenario, &[small(&package, "1.0.0")], &[deprecations]).await?;
-    scenario.create_extension(&package, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer_with(&[small(&package, "1.0.0")], &[deprecations]).await?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
     let clean =
         "True/Deprecated/goes Ready: True\\u{1b}]0;owned\\u{7}\\u{1b}[2J\\u{202e}txet\\u{2066}\\u{200b}";
     shows(&scenario, &scenario.name, PackageDeprecated, &[clean]).await?;

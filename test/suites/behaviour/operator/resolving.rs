@@ -1,25 +1,10 @@
 //! Which bundle an extension gets, for every form of request; and what is said when it gets none.
 
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::{
-    BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated, Progressing, Ready,
-    Stalled,
-};
-use serde_json::{Value, json};
-
-use crate::small::{
-    annotate, event, extension, further_catalog, of_scenario, patch_catalog, prepare, push, revisions, serves,
-};
-use olm_test::{
-    bundle::{Bundle, small},
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
+use olm_test::prelude::*;
 
 async fn scenario(name: &str, bundles: &[Bundle], more: &[Value]) -> Result<Scenario<'static>> {
-    let scenario = Scenario::new(World::shared().await?, name).await?;
-    prepare(&scenario, bundles, more).await?;
+    let scenario = Scenario::shared(name).await?;
+    scenario.offer_with(bundles, more).await?;
     Ok(scenario)
 }
 
@@ -92,8 +77,7 @@ async fn every_form_of_range_brings_its_highest_version() -> Result<()> {
 async fn versions_before_a_release() -> Result<()> {
     let bundles = [small("early", "1.0.0"), small("early", "1.1.0-rc.1").replaces("1.0.0")];
     let scenario = scenario("early", &bundles, &[]).await?;
-    scenario.create_extension("early", json!({"version": ">=1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install("early", json!({"version": ">=1.0.0"}), "1.0.0").await?;
     scenario.set_version(">=1.0.0-0").await?;
     scenario.installed("1.1.0-rc.1").await?;
     scenario.delete_extension().await
@@ -109,8 +93,7 @@ async fn a_skip_range_jumps_over_skipped_versions() -> Result<()> {
         small("skipping", "2.0.0").edges(json!({"skipRange": ">=1.5.0 <2.0.0"})),
     ];
     let scenario = scenario("skipping", &bundles, &[]).await?;
-    scenario.create_extension("skipping", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install("skipping", json!({"version": "1.0.0"}), "1.0.0").await?;
     scenario.patch_extension(json!({"spec": {"source": {"catalog": {"version": ""}}}})).await?;
     scenario.installed("1.1.0").await?;
     // 2.0.0 is higher, but its range does not cover what is installed.
@@ -135,8 +118,7 @@ async fn another_channel_brings_its_versions() -> Result<()> {
         small("channels", "1.1.0").replaces("1.0.0").channels(&["fast"]),
     ];
     let scenario = scenario("channels", &bundles, &[]).await?;
-    scenario.create_extension("channels", json!({"channels": ["stable"]})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install("channels", json!({"channels": ["stable"]}), "1.0.0").await?;
     let channels = |all: &[&str]| json!({"spec": {"source": {"catalog": {"channels": all}}}});
     scenario.patch_extension(channels(&["none"])).await?;
     scenario.shows(Progressing, "True/Retrying/error upgrading from currently installed version \"1.0.0\": no bundles found for package \"channels\" in channels [none]").await?;
@@ -147,32 +129,32 @@ async fn another_channel_brings_its_versions() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn priorities_decide_between_catalogs() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "priorities").await?;
-    let old = push(&scenario, &[small("both", "1.0.0")], &[], "old").await?;
-    let new = push(&scenario, &[small("both", "2.0.0").replaces("1.0.0")], &[], "new").await?;
+    let scenario = Scenario::shared("priorities").await?;
+    let old = scenario.push_made(&[small("both", "1.0.0")], &[], "old").await?;
+    let new = scenario.push_made(&[small("both", "2.0.0").replaces("1.0.0")], &[], "new").await?;
     let (a, b) =
-        (further_catalog(&scenario, "a", 0, &old).await?, further_catalog(&scenario, "b", 0, &new).await?);
-    serves(&scenario, &a).await?;
-    serves(&scenario, &b).await?;
-    scenario.create_extension("both", of_scenario(&scenario)).await?;
+        (scenario.further_catalog("a", 0, &old).await?, scenario.further_catalog("b", 0, &new).await?);
+    scenario.serves(&a).await?;
+    scenario.serves(&b).await?;
+    scenario.create_extension("both", scenario.own_catalogs()).await?;
     let tie =
         format!("found bundles for package \"both\" in multiple catalogs with the same priority [{a} {b}]");
     scenario.shows(Progressing, &format!("True/Retrying/{tie}")).await?;
     scenario.shows(Stalled, &format!("True/Blocked/{tie}\nChoose one: select a catalog")).await?;
     println!("[ambiguous]\n{}\n", scenario.shown().await?.condition(Stalled));
-    patch_catalog(&scenario, &b, json!({"spec": {"priority": -400}})).await?;
+    scenario.patch_catalog(&b, json!({"spec": {"priority": -400}})).await?;
     scenario.installed("1.0.0").await?;
     let origin = "extensions.olm.operatorframework.io/catalog";
-    let recorded = |sets: &[olm_api::v1::ClusterObjectSet]| {
+    let recorded = |sets: &[ClusterObjectSet]| {
         sets.last().and_then(|set| set.metadata.annotations.as_ref()?.get(origin).cloned())
     };
-    assert_eq!(recorded(&revisions(&scenario).await?), Some(a.clone()));
+    assert_eq!(recorded(&scenario.revisions().await?), Some(a.clone()));
 
     // It stays with the catalog it came from, although the other one is worth more now.
-    patch_catalog(&scenario, &b, json!({"spec": {"priority": 7}})).await?;
+    scenario.patch_catalog(&b, json!({"spec": {"priority": 7}})).await?;
     scenario.set_version(">=1.0.0").await?;
     scenario.installed("1.0.0").await?;
-    annotate(&scenario, "same-catalog", json!("Required")).await?;
+    scenario.annotate("same-catalog", json!("Required")).await?;
     scenario
         .shows(
             Ready,
@@ -190,43 +172,13 @@ async fn priorities_decide_between_catalogs() -> Result<()> {
         "{told}"
     );
     println!("[same catalog]\n{told}\n");
-    annotate(&scenario, "same-catalog", Value::Null).await?;
+    scenario.annotate("same-catalog", Value::Null).await?;
     scenario.installed("2.0.0").await?;
-    assert_eq!(recorded(&revisions(&scenario).await?), Some(b.clone()));
-    event(
-        &scenario,
-        "CatalogChanged",
-        &format!(
-            "The upgrade from bundle both.v1.0.0 of catalog {a} leads to bundle both.v2.0.0 of catalog {b}"
-        ),
-    )
-    .await?;
-    scenario.delete_extension().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn deprecations_are_told() -> Result<()> {
-    let bundles = [
-        small("elderly", "1.0.0").channels(&["old", "stable"]),
-        small("elderly", "2.0.0").channels(&["stable"]).replaces("1.0.0"),
-    ];
-    let deprecations = json!({"schema": "olm.deprecations", "package": "elderly", "entries": [
-        {"reference": {"schema": "olm.package"}, "message": "elderly is over"},
-        {"reference": {"schema": "olm.channel", "name": "old"}, "message": "take stable"},
-        {"reference": {"schema": "olm.bundle", "name": "elderly.v1.0.0"}, "message": "1.0.0 has a hole"},
-    ]});
-    let scenario = scenario("elderly", &bundles, &[deprecations]).await?;
-    scenario.create_extension("elderly", json!({"channels": ["old"]})).await?;
-    scenario.installed("1.0.0").await?;
-    scenario.shows(PackageDeprecated, "True/Deprecated/elderly is over").await?;
-    scenario.shows(ChannelDeprecated, "True/Deprecated/take stable").await?;
-    scenario.shows(BundleDeprecated, "True/Deprecated/1.0.0 has a hole").await?;
-    scenario.shows(Deprecated, "True/Deprecated/elderly is over\ntake stable\n1.0.0 has a hole").await?;
-    scenario.patch_extension(json!({"spec": {"source": {"catalog": {"channels": ["stable"]}}}})).await?;
-    scenario.installed("2.0.0").await?;
-    scenario.shows(BundleDeprecated, "False/NotDeprecated/bundle not deprecated").await?;
-    scenario.shows(ChannelDeprecated, "False/NotDeprecated/channel not deprecated").await?;
-    scenario.shows(Deprecated, "True/Deprecated/elderly is over").await?;
+    assert_eq!(recorded(&scenario.revisions().await?), Some(b.clone()));
+    let changed = format!(
+        "The upgrade from bundle both.v1.0.0 of catalog {a} leads to bundle both.v2.0.0 of catalog {b}"
+    );
+    scenario.event("ClusterExtension", &scenario.name, "CatalogChanged", &changed).await?;
     scenario.delete_extension().await
 }
 
@@ -234,9 +186,8 @@ async fn deprecations_are_told() -> Result<()> {
 async fn a_catalog_made_unavailable_and_available_again() -> Result<()> {
     let scenario = scenario("unavailable", &[small("away", "1.0.0")], &[]).await?;
     let mode = |mode: &str| json!({"spec": {"availabilityMode": mode}});
-    scenario.create_extension("away", json!({})).await?;
-    scenario.installed("1.0.0").await?;
-    patch_catalog(&scenario, &scenario.name, mode("Unavailable")).await?;
+    scenario.install("away", json!({}), "1.0.0").await?;
+    scenario.patch_catalog(&scenario.name, mode("Unavailable")).await?;
     scenario
         .shows(
             Ready,
@@ -252,9 +203,8 @@ async fn a_catalog_made_unavailable_and_available_again() -> Result<()> {
         .await?;
     scenario.shows(Installed, "True/Succeeded/").await?;
     println!("[no catalog]\n{}\n", scenario.shown().await?.condition(Stalled));
-    patch_catalog(&scenario, &scenario.name, mode("Available")).await?;
-    scenario.set_version("1.0.0").await?;
-    scenario.installed("1.0.0").await?;
+    scenario.patch_catalog(&scenario.name, mode("Available")).await?;
+    scenario.upgrade("1.0.0").await?;
     scenario.delete_extension().await
 }
 
@@ -267,7 +217,7 @@ async fn major_updates_can_be_held_back() -> Result<()> {
     ];
     let scenario = scenario("major", &bundles, &[]).await?;
     scenario.create_extension("major", json!({"version": "1.0.0"})).await?;
-    annotate(&scenario, "major-updates", json!("Block")).await?;
+    scenario.annotate("major-updates", json!("Block")).await?;
     scenario.installed("1.0.0").await?;
     scenario.patch_extension(json!({"spec": {"source": {"catalog": {"version": ""}}}})).await?;
     scenario.installed("1.1.0").await?;
@@ -275,23 +225,57 @@ async fn major_updates_can_be_held_back() -> Result<()> {
         .shows(Ready, "True/Succeeded/Revision 1.1.0 has rolled out.\nIn force by annotation: major-updates: Block.\nThe upgrade to bundle major.v2.0.0 is held back")
         .await?;
     println!("[held back]\n{}\n", scenario.shown().await?.condition(Ready));
-    let told = annotate(&scenario, "major-updates", json!("block")).await.unwrap_err();
+    let told = scenario.annotate("major-updates", json!("block")).await.unwrap_err();
     let wanted = "annotation \"extensions.olm.operatorframework.io/major-updates\" cannot be \"block\": set it to \"Block\", or remove it";
     assert!(format!("{told:#}").contains(wanted), "{told:#}");
-    annotate(&scenario, "major-updates", Value::Null).await?;
+    scenario.annotate("major-updates", Value::Null).await?;
     scenario.installed("2.0.0").await?;
     scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn only_the_administrator_leaves_the_catalogs_path() -> Result<()> {
+    const PACKAGE: &str = "lighthouse-operator";
+    let scenario = Scenario::shared("forced").await?;
+    let bundles = ["1.0.0", "1.1.0", "2.0.0"].map(|version| (version, lighthouse(version)));
+    scenario.prepare(PACKAGE, &bundles).await?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
+
+    scenario.set_version("2.0.0").await?;
+    let refused = "error upgrading from currently installed version \"1.0.0\": no bundles found for package \"lighthouse-operator\" matching version \"2.0.0\"";
+    scenario.shows(Progressing, &format!("True/Retrying/{refused}")).await?;
+    scenario.shows(Installed, "True/Succeeded/").await?;
+
+    let forced = json!({"spec": {"source": {"catalog": {"upgradeConstraintPolicy": "SelfCertified"}}}});
+    scenario.patch_extension(forced).await?;
+    scenario.installed("2.0.0").await?;
+
+    let provided = json!({"spec": {"source": {"catalog": {
+        "upgradeConstraintPolicy": "CatalogProvided", "version": "1.1.0",
+    }}}});
+    scenario.patch_extension(provided).await?;
+    let refused = "error upgrading from currently installed version \"2.0.0\": no bundles found for package \"lighthouse-operator\" matching version \"1.1.0\"";
+    scenario.shows(Progressing, &format!("True/Retrying/{refused}")).await?;
+
+    // A downgrade removes fields of the CRD: the administrator answers for that too.
+    let back = json!({"spec": {
+        "source": {"catalog": {"upgradeConstraintPolicy": "SelfCertified", "channels": ["stable"]}},
+        "install": {"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}},
+    }});
+    scenario.patch_extension(back).await?;
+    scenario.installed("1.1.0").await?;
+    scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn leaving_the_catalogs_paths_brings_a_warning() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "warned").await?;
+    let scenario = Scenario::shared("warned").await?;
     let apply = |policy: &str| -> Result<String> {
-        let mut extension = extension(&scenario, "none");
+        let mut extension = scenario.extension_object("none");
         extension["spec"]["source"]["catalog"]["upgradeConstraintPolicy"] = policy.into();
         let file = tempfile::NamedTempFile::new()?;
-        std::fs::write(file.path(), extension.to_string())?;
-        let output = std::process::Command::new(scenario.world.cluster.kubectl())
+        fs::write(file.path(), extension.to_string())?;
+        let output = Command::new(scenario.world.cluster.kubectl())
             .arg(format!("--kubeconfig={}", scenario.world.cluster.kubeconfig_admin().display()))
             .args(["create", "--dry-run=server", "-f"])
             .arg(file.path())
@@ -314,34 +298,26 @@ async fn leaving_the_catalogs_paths_brings_a_warning() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn other_content_under_the_same_name_is_rolled_out_when_asked_for() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "reinstalled").await?;
-    push(&scenario, &[small("same", "1.0.0")], &[], "latest").await?;
+    let scenario = Scenario::shared("reinstalled").await?;
+    scenario.push_made(&[small("same", "1.0.0")], &[], "latest").await?;
     scenario.create_catalog(&scenario.catalog_image("latest"), Some(1)).await?;
     scenario.catalog_serves().await?;
-    scenario.create_extension("same", json!({})).await?;
-    scenario.installed("1.0.0").await?;
-    let changed = push(&scenario, &[small("same", "1.0.0").data("other")], &[], "changed").await?;
-    patch_catalog(
-        &scenario,
-        &scenario.name,
-        json!({"spec": {"source": {"image": {"ref": changed, "pollIntervalMinutes": null}}}}),
-    )
-    .await?;
+    scenario.install("same", json!({}), "1.0.0").await?;
+    let changed = scenario.push_made(&[small("same", "1.0.0").data("other")], &[], "changed").await?;
+    scenario
+        .patch_catalog(
+            &scenario.name,
+            json!({"spec": {"source": {"image": {"ref": changed, "pollIntervalMinutes": null}}}}),
+        )
+        .await?;
     let named = "True/Succeeded/Revision 1.0.0 has rolled out.\nThe catalog now has another image for this version, which is not rolled out automatically: ";
     scenario.shows(Ready, named).await?;
     println!("[other content]\n{}\n", scenario.shown().await?.condition(Ready));
-    let data = || async {
-        let maps: kube::Api<k8s_openapi::api::core::v1::ConfigMap> =
-            kube::Api::namespaced(scenario.client.clone(), &scenario.name);
-        anyhow::Ok(maps.get("same-data").await?.data.unwrap_or_default().remove("data"))
-    };
+    let data =
+        async || anyhow::Ok(scenario.maps().get("same-data").await?.data.unwrap_or_default().remove("data"));
     assert_eq!(data().await?.as_deref(), Some("1.0.0"));
-    annotate(&scenario, "reinstall", json!("once")).await?;
-    wait::until("the other content", DEADLINE, || async {
-        let found = data().await?;
-        wait::check(found.as_deref() == Some("other"), || format!("{found:?}"))
-    })
-    .await?;
+    scenario.annotate("reinstall", json!("once")).await?;
+    eventually("the other content", async || data().await, |found| found.as_deref() == Some("other")).await?;
     scenario.installed("1.0.0").await?;
     scenario.delete_extension().await
 }

@@ -1,28 +1,7 @@
 //! The program killed in the middle of its work.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Progressing, Ready},
-    names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
-    v1::{ClusterObjectSet, LifecycleState},
-};
-use olm_test::{
-    bundle::{lighthouse, small},
-    operator::SYSTEM_NAMESPACE,
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
-use serde_json::json;
-
-use crate::small::{self, annotate};
+use olm_api::names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
+use olm_test::prelude::*;
 
 const PACKAGE: &str = "lighthouse-operator";
 const KILLS: u64 = 10;
@@ -50,7 +29,7 @@ async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> R
     let bundles = [("1.0.0", lighthouse("1.0.0"))];
     let [suspect, innocent] = &scenarios;
     suspect.prepare(PACKAGE, &bundles).await?;
-    small::prepare(innocent, &[small("innocent", "1.0.0")], &[]).await?;
+    innocent.offer(&[small("innocent", "1.0.0")]).await?;
     let image = format!("{}/{PACKAGE}:v1.0.0", suspect.name);
     let reference = world.images.push_bundle(&suspect.own(&bundles[0].1)?, &image).await?;
     let (_, digest) = reference.rsplit_once('@').context("no digest")?;
@@ -83,9 +62,8 @@ async fn one_life(world: &World, random: &mut fastrand::Rng) -> Result<()> {
     world.operator.ready().await?;
     scenario.installed("1.0.0").await?;
 
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let label = format!("olm.operatorframework.io/owner-name={}", scenario.name);
-    let listed = sets.list(&ListParams::default().labels(&label)).await?;
+    let listed = scenario.sets().list(&ListParams::default().labels(&label)).await?;
     let active: Vec<_> = listed
         .items
         .iter()
@@ -95,17 +73,15 @@ async fn one_life(world: &World, random: &mut fastrand::Rng) -> Result<()> {
     ensure!(active.len() == 1, "active revisions: {active:?}");
     let secrets: Vec<_> = scenario.owned().await?.into_iter().filter(|o| o.starts_with("Secret ")).collect();
     ensure!(secrets.len() == 1, "stray Secrets: {secrets:?}");
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }
 
 /// Content as a process leaves it that dies between its writes: of a revision that was made, and of one that was not.
 #[tokio::test(flavor = "multi_thread")]
 async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "strays").await?;
+    let scenario = Scenario::shared("strays").await?;
     scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({}), "1.0.0").await?;
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     let (name, other) = (&scenario.name, format!("{}-other", scenario.name));
     for (secret, type_, revision) in [
@@ -114,11 +90,11 @@ async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
         // No content: an object of a bundle, installed into this namespace, that a deletion policy keeps.
         (other.clone(), "Opaque", "none".to_owned()),
     ] {
-        let secret = serde_json::from_value(json!({
+        let secret = json!({
             "metadata": {"name": secret, "labels": {OWNER_NAME_LABEL: name, REVISION_NAME_LABEL: revision}},
             "type": type_, "immutable": true,
-        }))?;
-        secrets.create(&PostParams::default(), &secret).await?;
+        });
+        secrets.make(secret).await?;
     }
     scenario.delete_extension().await?;
     let left = [format!("Secret {SYSTEM_NAMESPACE}/{other}")];
@@ -127,19 +103,17 @@ async fn content_without_an_owner_goes_when_its_extension_goes() -> Result<()> {
         wait::check(owned == left, || format!("left: {owned:?}"))
     })
     .await?;
-    secrets.delete(&other, &DeleteParams::default()).await?;
+    secrets.remove(&other).await?;
     Ok(())
 }
 
 /// The Secret of a revision that was deleted is there for a while yet, under the name that the new one's is to have.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "anew").await?;
+    let scenario = Scenario::shared("anew").await?;
     scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({}), "1.0.0").await?;
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let revision = format!("{}-1", scenario.name);
     let of_revision = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={revision}"));
     let secret = secrets.list(&of_revision).await?.items.pop().context("no content")?.name_any();
@@ -147,18 +121,15 @@ async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
     secrets.patch(&secret, &PatchParams::default(), &held(json!(["example.com/slow"]))).await?;
 
     // While the old one is there, the new one gets another number.
-    annotate(&scenario, "paused", json!("true")).await?;
+    scenario.annotate("paused", json!("true")).await?;
     wait::until("the pause", COLLECTED, || async {
         let told = scenario.shown().await?.condition(Ready);
         wait::check(told.contains("Paused by the annotation"), || told)
     })
     .await?;
-    sets.delete(&revision, &DeleteParams::background()).await?;
-    wait::until("the revision to be gone", COLLECTED, || async {
-        wait::check(sets.get_opt(&revision).await?.is_none(), || "it is still there".to_owned())
-    })
-    .await?;
-    annotate(&scenario, "paused", json!(null)).await?;
+    scenario.sets().delete(&revision, &DeleteParams::background()).await?;
+    scenario.sets().gone(&revision).await?;
+    scenario.annotate("paused", json!(null)).await?;
     wait::until("the new revision to wait", COLLECTED, || async {
         let told = scenario.shown().await?.condition(Progressing);
         let waits = format!("creating ref Secret {secret:?}: it belongs to a deleted revision");
@@ -167,9 +138,8 @@ async fn a_revision_made_anew_does_not_take_content_that_goes() -> Result<()> {
     .await?;
     secrets.patch(&secret, &PatchParams::default(), &held(json!(null))).await?;
     scenario.installed("1.0.0").await?;
-    let (set, found) = (sets.get(&revision).await?, secrets.get(&secret).await?);
+    let (set, found) = (scenario.sets().get(&revision).await?, secrets.get(&secret).await?);
     let owners: Vec<_> = found.owner_references().iter().map(|owner| Some(owner.uid.clone())).collect();
     ensure!(owners == [set.uid()] && found.metadata.deletion_timestamp.is_none(), "{owners:?}");
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }

@@ -1,24 +1,6 @@
 //! The overlay `restricted-accounts`: the program acts only as accounts whose owners let it.
 
-use std::{
-    io::Write,
-    process::{Command, Stdio},
-};
-
-use anyhow::{Context, Result, ensure};
-use olm_api::ConditionType::{Installed, Progressing};
-use olm_test::{
-    bundle::lighthouse,
-    cluster::{Cluster, Options},
-    extension::ACCOUNT,
-    images::Images,
-    operator::{self, Operator, SYSTEM_NAMESPACE},
-    process::cargo_program,
-    registry::Registry,
-    scenario::Scenario,
-    world::World,
-};
-use serde_json::json;
+use olm_test::{operator, prelude::*};
 
 const PACKAGE: &str = "lighthouse-operator";
 const CONTROLLER: &str = "operator-controller-controller-manager";
@@ -41,14 +23,13 @@ async fn only_accounts_that_were_granted_are_used() -> Result<()> {
 
     // The owner grants everything at once, as printed.
     let granted = Scenario::new(&world, "granted").await?;
-    prepare(&granted, &bundles).await?;
+    granted.publish(PACKAGE, &bundles).await?;
     grant_as_printed(&granted, &bundles, true)?;
-    granted.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    granted.installed("1.0.0").await?;
+    granted.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
 
     // Another one does not let the controller act as the account.
     let other = Scenario::new(&world, "other").await?;
-    prepare(&other, &bundles).await?;
+    other.publish(PACKAGE, &bundles).await?;
     grant_as_printed(&other, &bundles, false)?;
     other.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
     let text = format!(
@@ -64,8 +45,7 @@ async fn only_accounts_that_were_granted_are_used() -> Result<()> {
     let owned = other.owned().await?;
     ensure!(owned.is_empty(), "half applied: {owned:?}");
 
-    granted.set_version("1.1.0").await?;
-    granted.installed("1.1.0").await?;
+    granted.upgrade("1.1.0").await?;
     // The same operator twice would collide: its cluster roles have the same names.
     granted.delete_extension().await?;
     grant_as_printed(&other, &bundles, true)?;
@@ -73,16 +53,10 @@ async fn only_accounts_that_were_granted_are_used() -> Result<()> {
     other.delete_extension().await
 }
 
-async fn prepare(scenario: &Scenario<'_>, bundles: &[(&str, std::path::PathBuf)]) -> Result<()> {
-    let reference = scenario.push(PACKAGE, bundles, "latest").await?;
-    scenario.create_catalog(&reference, None).await?;
-    scenario.catalog_serves().await
-}
-
 /// Applies what `olm bundle rbac` prints, with or without the part that lets the controller act as the account.
 fn grant_as_printed(
     scenario: &Scenario<'_>,
-    bundles: &[(&str, std::path::PathBuf)],
+    bundles: &[(&str, PathBuf)],
     for_controller: bool,
 ) -> Result<()> {
     let mut olm = Command::new(cargo_program("olm-cli", "olm")?);
@@ -95,14 +69,6 @@ fn grant_as_printed(
     }
     let printed = olm.output().context("running olm")?;
     ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
-    let mut kubectl = Command::new(scenario.world.cluster.kubectl())
-        .arg(format!("--kubeconfig={}", scenario.world.cluster.kubeconfig_admin().display()))
-        .args(["apply", "--server-side", "-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .context("running kubectl")?;
-    kubectl.stdin.take().context("no standard input")?.write_all(&printed.stdout)?;
-    ensure!(kubectl.wait()?.success(), "kubectl apply failed");
-    Ok(())
+    let apply = ["apply", "--server-side", "-f", "-"];
+    operator::kubectl_with(&scenario.world.cluster, &apply, &printed.stdout).map(drop)
 }

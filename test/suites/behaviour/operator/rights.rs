@@ -1,22 +1,14 @@
 //! Nothing is applied that the ServiceAccount may not apply, and what is missing is said.
 
-use anyhow::{Result, ensure};
-use olm_api::ConditionType::{Installed, Progressing};
-use olm_test::{
-    bundle::lighthouse, extension::ACCOUNT, rights::create_account, scenario::Scenario, world::World,
-};
-use serde_json::json;
+use olm_test::prelude::*;
 
 const PACKAGE: &str = "lighthouse-operator";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_account_and_missing_rights_are_told_and_heal() -> Result<()> {
-    let world = World::shared().await?;
-    let scenario = Scenario::new(world, "rights").await?;
+    let scenario = Scenario::shared("rights").await?;
     let bundles = [("1.0.0", lighthouse("1.0.0"))];
-    let reference = scenario.push(PACKAGE, &bundles, "latest").await?;
-    scenario.create_catalog(&reference, None).await?;
-    scenario.catalog_serves().await?;
+    scenario.publish(PACKAGE, &bundles).await?;
     scenario.create_extension(PACKAGE, json!({})).await?;
 
     let text = format!(
@@ -49,29 +41,25 @@ async fn a_missing_account_and_missing_rights_are_told_and_heal() -> Result<()> 
 
     scenario.grant(&bundles).await?;
     scenario.installed("1.0.0").await?;
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rights_granted_are_exactly_what_is_needed() -> Result<()> {
-    let world = World::shared().await?;
-    let scenario = Scenario::new(world, "exact").await?;
+    let scenario = Scenario::shared("exact").await?;
     let bundles = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
     scenario.prepare(PACKAGE, &bundles).await?;
-    let mark = world.cluster.audit_mark()?;
-    scenario.create_extension(PACKAGE, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    let mark = scenario.world.cluster.audit_mark()?;
+    scenario.install(PACKAGE, json!({"version": "1.0.0"}), "1.0.0").await?;
+    scenario.upgrade("1.1.0").await?;
     let account = format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name);
-    let refused: Vec<_> = world
+    let refused: Vec<_> = scenario
+        .world
         .cluster
         .audit_events_since(mark)?
         .into_iter()
         .filter(|e| e.user == account && e.code == 403)
         .collect();
     ensure!(refused.is_empty(), "refused after a preflight that passed: {refused:?}");
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }

@@ -14,26 +14,11 @@ mod secrets;
 mod siblings;
 mod waiting;
 
-use anyhow::{Context as _, Result};
-use k8s_openapi::api::{
-    core::v1::ConfigMap,
-    events::v1::Event,
-    rbac::v1::{PolicyRule, Role},
-};
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{ConditionType, v1::ClusterObjectSet};
+use k8s_openapi::api::rbac::v1::{PolicyRule, Role};
 use olm_test::{
-    extension::{ACCOUNT, condition_text},
     kstatus::{Status, is_about_this_generation, judge},
-    rights::{create_account, grant, rules_for},
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 /// A namespace with an account that may do everything with ConfigMaps, Secrets and Deployments in it.
 async fn scenario<'a>(world: &'a World, name: &str) -> Result<Scenario<'a>> {
@@ -54,14 +39,6 @@ async fn replace_rules(scenario: &Scenario<'_>, rules: &[PolicyRule]) -> Result<
     let patch = Patch::Merge(json!({"rules": rules}));
     api.patch(&name, &PatchParams::default(), &patch).await?;
     Ok(before)
-}
-
-fn sets(scenario: &Scenario<'_>) -> Api<ClusterObjectSet> {
-    Api::all(scenario.client.clone())
-}
-
-fn maps(scenario: &Scenario<'_>) -> Api<ConfigMap> {
-    Api::namespaced(scenario.client.clone(), &scenario.name)
 }
 
 fn map(scenario: &Scenario<'_>, name: &str) -> Value {
@@ -110,7 +87,7 @@ async fn create_like(
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
         "metadata": metadata, "spec": spec,
     }))?;
-    sets(scenario).create(&PostParams::default(), &set).await?;
+    scenario.sets().make(&set).await?;
     Ok(name)
 }
 
@@ -129,37 +106,31 @@ async fn idle_extension(scenario: &Scenario<'_>) -> Result<String> {
 }
 
 async fn patch(scenario: &Scenario<'_>, name: &str, patch: Value) -> Result<()> {
-    sets(scenario).patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    scenario.sets().merge(name, &patch).await?;
     Ok(())
 }
 
 /// `Status/Reason/Message` of a condition, or nothing.
 async fn condition(scenario: &Scenario<'_>, name: &str, type_: ConditionType) -> Result<String> {
-    let status = sets(scenario).get(name).await?.status.unwrap_or_default();
-    Ok(condition_text(&status.conditions, type_))
+    scenario.set_condition(name, type_).await
 }
 
 /// Waits until a condition is as wanted, to the letter.
 async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted: &str) -> Result<()> {
-    wait::until(&format!("{type_} of {name} to be {wanted}"), DEADLINE, || async {
-        let found = condition(scenario, name, type_).await?;
-        wait::check(found == wanted, || format!("{type_} is {found}"))
-    })
-    .await
+    scenario.set_reports(name, type_, |found| found == wanted).await.with_context(|| wanted.to_owned())
 }
 
 /// Waits until a condition begins as wanted; what follows are the words of the API server, or of a library.
 async fn begins(scenario: &Scenario<'_>, name: &str, type_: ConditionType, wanted: &str) -> Result<()> {
-    wait::until(&format!("{type_} of {name} to begin with {wanted}"), DEADLINE, || async {
-        let found = condition(scenario, name, type_).await?;
-        wait::check(found.starts_with(wanted), || format!("{type_} is {found}"))
-    })
-    .await
+    scenario
+        .set_reports(name, type_, |found| found.starts_with(wanted))
+        .await
+        .with_context(|| wanted.to_owned())
 }
 
 /// What GitOps tools make of a revision.
 async fn verdict(scenario: &Scenario<'_>, name: &str) -> Result<Status> {
-    let set = serde_json::to_value(sets(scenario).get(name).await?)?;
+    let set = serde_json::to_value(scenario.sets().get(name).await?)?;
     anyhow::ensure!(is_about_this_generation(&set), "{set}");
     Ok(judge(&set))
 }
@@ -176,33 +147,8 @@ async fn rolled_out(scenario: &Scenario<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits for an Event of this reason about an object of this kind and name whose note contains the text.
-pub(crate) async fn event(
-    scenario: &Scenario<'_>,
-    kind: &str,
-    name: &str,
-    reason: &str,
-    text: &str,
-) -> Result<()> {
-    wait::until(&format!("an Event {reason} about {kind} {name}"), DEADLINE, || async {
-        let told = events(scenario, kind, name).await?;
-        wait::check(told.iter().any(|(r, note)| r == reason && note.contains(text)), || format!("{told:?}"))
-    })
-    .await
-}
-
-/// Reason and note of the Events about an object of this kind and name.
-async fn events(scenario: &Scenario<'_>, kind: &str, name: &str) -> Result<Vec<(String, String)>> {
-    let api: Api<Event> = Api::all(scenario.client.clone());
-    let about = api.list(&ListParams::default()).await?.items.into_iter().filter(|event| {
-        let regarding = event.regarding.clone().unwrap_or_default();
-        regarding.kind.as_deref() == Some(kind) && regarding.name.as_deref() == Some(name)
-    });
-    Ok(about.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect())
-}
-
 /// UID of the controller of a ConfigMap.
 async fn controller(scenario: &Scenario<'_>, name: &str) -> Result<Option<String>> {
-    let map = maps(scenario).get(name).await?;
+    let map = scenario.maps().get(name).await?;
     Ok(map.owner_references().iter().find(|r| r.controller == Some(true)).map(|r| r.uid.clone()))
 }

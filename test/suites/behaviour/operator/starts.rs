@@ -2,34 +2,16 @@
 //!
 //! A control plane of its own: settings, policies and the version of the platform are everybody's.
 
-use std::{collections::BTreeMap, time::Duration};
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::{admissionregistration::v1::ValidatingAdmissionPolicyBinding, core::v1::ConfigMap};
-use kube::{
-    Api, Resource, ResourceExt as _,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Ready, Upgradeable},
-    v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use kube::Resource;
+use olm_api::ConditionType::Upgradeable;
 use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    operator::{Operator, SYSTEM_NAMESPACE},
+    prelude::*,
     proxy::{Fault, Proxy, Weather},
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
 };
 use serde::de::DeserializeOwned;
-use serde_json::json;
 
-use crate::{
-    platform::{PROPERTIES, cluster_version},
-    small::prepare,
-};
+use crate::platform::{PROPERTIES, cluster_version};
 
 const FLAGS: [&str; 4] = [
     "--leader-elect",
@@ -117,12 +99,12 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
     let proxy = world.proxy();
     let scenario = Scenario::new(&world, "starts").await?;
     let bundle = small("limited", "1.0.0").annotation("olm.properties", PROPERTIES);
-    prepare(&scenario, &[bundle], &[]).await?;
+    scenario.offer(&[bundle]).await?;
     cluster_version(&scenario, "4.17.3").await?;
     // The extension names no account.
     let settings: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     let account = json!({"data": {"default-service-account": format!("{}/{ACCOUNT}", scenario.name)}});
-    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&account)).await?;
+    settings.merge("olmv1-settings", &account).await?;
     let extension: ClusterExtension = serde_json::from_value(json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
         "metadata": {"name": scenario.name},
@@ -163,10 +145,10 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
 
     // A cluster without its guard is not taken for a guarded one.
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(scenario.client.clone());
-    let binding = bindings.list(&ListParams::default()).await?.items.into_iter().map(|one| one.name_any());
+    let binding = bindings.all().await?.into_iter().map(|one| one.name_any());
     let binding =
         binding.into_iter().find(|name| name.starts_with("clusterobjectset-account")).context("a binding")?;
-    bindings.delete(&binding, &DeleteParams::default()).await?;
+    bindings.remove(&binding).await?;
     scenario.shows(Ready, "False/Unguarded/").await?;
     proxy.quiet(STILL, DEADLINE).await?;
     restarts_quietly(&scenario, proxy, "get validatingadmissionpolicies").await.context("unguarded")

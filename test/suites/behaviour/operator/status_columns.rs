@@ -1,21 +1,11 @@
 //! What `kubectl get` shows: names, columns, and the update that the catalogs have.
 
-use anyhow::{Result, ensure};
 use olm_api::ConditionType::UpdateAvailable;
-use olm_test::{
-    bundle::small,
-    operator,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
-
-use crate::small::{patch_catalog, prepare, push};
+use olm_test::prelude::*;
 
 /// The lines that kubectl prints, by columns: there are two blanks at least between them.
 fn table(scenario: &Scenario<'_>, args: &[&str]) -> Result<Vec<Vec<String>>> {
-    let shown = operator::kubectl(&scenario.world.cluster, args)?;
+    let shown = kubectl(&scenario.world.cluster, args)?;
     println!("$ kubectl {}\n{shown}", args.join(" "));
     let cells = |line: &str| {
         line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
@@ -26,12 +16,11 @@ fn table(scenario: &Scenario<'_>, args: &[&str]) -> Result<Vec<Vec<String>>> {
 // The newest version is outside the range at first, then no catalog has a newer one.
 #[tokio::test(flavor = "multi_thread")]
 async fn columns_show_whether_it_is_ready_and_which_update_there_is() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "columns").await?;
+    let scenario = Scenario::shared("columns").await?;
     let (package, name) = (format!("{}-op", scenario.name), scenario.name.as_str());
     let bundles = [small(&package, "1.0.0"), small(&package, "1.1.0").replaces("1.0.0")];
-    prepare(&scenario, &bundles, &[]).await?;
-    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&bundles).await?;
+    scenario.install(&package, json!({"version": "1.0.0"}), "1.0.0").await?;
     scenario.shows(UpdateAvailable, "True/NewerVersion/1.1.0").await?;
 
     let extensions = table(&scenario, &["get", "cext", name])?;
@@ -55,8 +44,7 @@ async fn columns_show_whether_it_is_ready_and_which_update_there_is() -> Result<
     ensure!(wide[0].last().is_some_and(|column| column == "MESSAGE"), "{wide:?}");
     ensure!(wide[1].last().is_some_and(|text| text == "Revision 1.0.0 has rolled out."), "{wide:?}");
 
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.upgrade("1.1.0").await?;
     scenario.shows(UpdateAvailable, "False/NewestVersion/").await?;
     let sets = wait::until("the first revision to be archived", DEADLINE, async || {
         let label = format!("olm.operatorframework.io/owner-name={name}");
@@ -72,7 +60,7 @@ async fn columns_show_whether_it_is_ready_and_which_update_there_is() -> Result<
     let [first, second] = [1, 2].map(|number| format!("{name}-{number}"));
     ensure!(sets[1][..6] == [&first, "Unknown", "False", "1", "1.0.0", "Archived"], "{sets:?}");
     ensure!(sets[2][..6] == [&second, "True", "True", "2", "1.1.0", "Active"], "{sets:?}");
-    let all = operator::kubectl(&scenario.world.cluster, &["get", "olm", "-o", "name"])?;
+    let all = kubectl(&scenario.world.cluster, &["get", "olm", "-o", "name"])?;
     for kind in ["clustercatalog", "clusterextension", "clusterobjectset"] {
         ensure!(all.contains(&format!("{kind}.olm.operatorframework.io/{name}")), "{kind}: {all}");
     }
@@ -81,9 +69,9 @@ async fn columns_show_whether_it_is_ready_and_which_update_there_is() -> Result<
 
     // A catalog that changes is noticed, although the version that is asked for stays the same.
     let bundles = [bundles[1].clone(), small(&package, "2.0.0").replaces("1.1.0")];
-    let reference = push(&scenario, &bundles, &[], "more").await?;
+    let reference = scenario.push_made(&bundles, &[], "more").await?;
     let image = json!({"spec": {"source": {"image": {"ref": reference, "pollIntervalMinutes": null}}}});
-    patch_catalog(&scenario, name, image).await?;
+    scenario.patch_catalog(name, image).await?;
     scenario.shows(UpdateAvailable, "True/NewerVersion/2.0.0").await?;
     scenario.installed("1.1.0").await?;
     scenario.delete_extension().await

@@ -1,61 +1,36 @@
 //! What is waited for, but not for ever: catalogs that have never been served, and definitions that are being deleted.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api, ResourceExt as _,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Progressing, Ready, Stalled},
-    v1::ClusterObjectSet,
-};
-use serde_json::json;
-
-use crate::small::{further_catalog, of_scenario, prepare, push, serves};
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
+use kube::api::GroupVersionKind;
+use olm_test::prelude::*;
 
 /// The definition belongs to the revision before, and is on its way out until the last object of its kind is gone. Its
 /// end is no event of the new revision.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_that_waits_for_a_definition_to_be_gone_continues_then() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "dying").await?;
+    let scenario = Scenario::shared("dying").await?;
     let group = scenario.group();
     let bundles = [
         small("dying", "1.0.0").brings(&group, "Jewel"),
         small("dying", "1.1.0").brings(&group, "Jewel").replaces("1.0.0"),
     ];
-    prepare(&scenario, &bundles, &[]).await?;
-    scenario.create_extension("dying", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&bundles).await?;
+    scenario.install("dying", json!({"version": "1.0.0"}), "1.0.0").await?;
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Jewel"));
     let jewels: Api<DynamicObject> = Api::namespaced_with(scenario.client.clone(), &scenario.name, &kind);
     let jewel = json!({"apiVersion": format!("{group}/v1"), "kind": "Jewel",
                        "metadata": {"name": "held", "finalizers": ["example.com/held"]}});
-    jewels.create(&PostParams::default(), &serde_json::from_value(jewel)?).await?;
-    let definitions: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
+    jewels.make(jewel).await?;
     let definition = format!("jewels.{group}");
-    let before = definitions.get(&definition).await?.uid();
-    definitions.delete(&definition, &DeleteParams::default()).await?;
+    let before = scenario.crds().get(&definition).await?.uid();
+    scenario.crds().remove(&definition).await?;
 
     scenario.set_version("1.1.0").await?;
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let waits = format!("{definition}: is being deleted, and will be created again afterwards");
-    wait::until("the new revision to wait", DEADLINE, async || {
-        let status = sets.get(&format!("{}-2", scenario.name)).await?.status.unwrap_or_default();
-        let ready = status.conditions.find(Ready).map(|ready| ready.message.clone()).unwrap_or_default();
-        wait::check(ready.contains(&waits), || ready)
-    })
-    .await?;
+    scenario.set_reports(&format!("{}-2", scenario.name), Ready, |ready| ready.contains(&waits)).await?;
     let free = json!({"metadata": {"finalizers": null}});
-    jewels.patch("held", &PatchParams::default(), &Patch::Merge(&free)).await?;
+    jewels.merge("held", &free).await?;
     scenario.installed("1.1.0").await?;
-    let after = definitions.get(&definition).await?;
+    let after = scenario.crds().get(&definition).await?;
     ensure!(after.uid() != before && after.metadata.deletion_timestamp.is_none(), "{:?}", after.metadata);
     scenario.delete_extension().await
 }
@@ -65,12 +40,12 @@ async fn a_catalog_that_never_comes_is_waited_for_until_the_deadline() -> Result
     // A world of its own: the deadline of the others is longer than a test should take.
     let world = World::start_with(&["--catalog-deadline=8s"]).await?;
     let scenario = Scenario::new(&world, "awaited").await?;
-    let reference = push(&scenario, &[small("awaited", "1.0.0")], &[], "here").await?;
-    let here = further_catalog(&scenario, "here", 0, &reference).await?;
-    serves(&scenario, &here).await?;
+    let reference = scenario.push_made(&[small("awaited", "1.0.0")], &[], "here").await?;
+    let here = scenario.further_catalog("here", 0, &reference).await?;
+    scenario.serves(&here).await?;
     let missing = format!("{}/no-such-catalog:latest", world.images.host());
-    let away = further_catalog(&scenario, "away", 5, &missing).await?;
-    scenario.create_extension("awaited", of_scenario(&scenario)).await?;
+    let away = scenario.further_catalog("away", 5, &missing).await?;
+    scenario.create_extension("awaited", scenario.own_catalogs()).await?;
     let text = format!(
         "error walking catalogs: error getting package \"awaited\" from catalog \"{away}\": catalog \"{away}\" is not being served"
     );
@@ -92,7 +67,7 @@ async fn a_catalog_that_never_comes_is_waited_for_until_the_deadline() -> Result
         .await?;
     println!("[taken]\n{}\n", scenario.shown().await?.condition(Ready));
     // A catalog of lower priority would not have been waited for.
-    let lower = further_catalog(&scenario, "lower", -5, &missing).await?;
+    let lower = scenario.further_catalog("lower", -5, &missing).await?;
     scenario.patch_extension(json!({"spec": {"source": {"catalog": {"version": "1.x"}}}})).await?;
     scenario.installed("1.0.0").await?;
     let told = scenario.shown().await?.condition(Ready);

@@ -3,36 +3,14 @@
 pub(crate) mod bundle;
 pub(crate) mod server;
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use k8s_openapi::{
-    api::{
-        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
-        apps::v1::Deployment,
-        core::v1::{ConfigMap, Secret},
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
-use kube::{
-    Api, ResourceExt,
-    api::{DynamicObject, ListParams, PostParams},
-};
-use olm_api::{
-    names::{WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
-    v1::ClusterObjectSet,
-};
-use olm_test::{
-    cluster::Cluster,
-    extension::ACCOUNT,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_api::names::{WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION, WEBHOOK_CERTIFICATES_FIELD_MANAGER};
 
 use crate::extension_tables::written::{kinds, wanted};
+use olm_test::prelude::*;
 use server::WebhookServer;
 
 /// Long enough for every step of a rotation to be seen, short enough to wait for.
@@ -54,11 +32,10 @@ pub(crate) async fn injected(scenario: &Scenario<'_>) -> Result<[String; 3]> {
     let name = &scenario.name;
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(scenario.client.clone());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(scenario.client.clone());
-    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
     let objects = [
         serde_json::to_value(validating.get(&format!("v.{name}.example.com")).await?)?,
         serde_json::to_value(mutating.get(&format!("m.{name}.example.com")).await?)?,
-        serde_json::to_value(crds.get(&bundle::crd_name(name)).await?)?,
+        serde_json::to_value(scenario.crds().get(&bundle::crd_name(name)).await?)?,
     ];
     let mut bundles = Vec::new();
     for object in &objects {
@@ -87,8 +64,7 @@ fn authorities(bundle: &str) -> usize {
 }
 
 pub(crate) async fn secret(scenario: &Scenario<'_>) -> Result<Secret> {
-    let api: Api<Secret> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    Ok(api.get(&bundle::secret_name(&scenario.name)).await?)
+    Ok(scenario.secrets().get(&bundle::secret_name(&scenario.name)).await?)
 }
 
 fn text(secret: &Secret, key: &str) -> String {
@@ -98,12 +74,11 @@ fn text(secret: &Secret, key: &str) -> String {
 
 /// One request that both admission webhooks must let through, and one object that must be converted.
 pub(crate) async fn admitted(scenario: &Scenario<'_>, server: &WebhookServer) -> Result<()> {
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let before = server.calls();
     let map: ConfigMap = serde_json::from_value(json!({
         "metadata": {"generateName": "guarded-", "labels": {"guarded": scenario.name}}, "data": {"a": "b"},
     }))?;
-    let created = maps.create(&PostParams::default(), &map).await.context("admission")?;
+    let created = scenario.maps().create(&PostParams::default(), &map).await.context("admission")?;
     ensure!(created.annotations().get("mutated").map(String::as_str) == Some("true"), "it was not mutated");
     let converted = bundle::read_as_v2(scenario).await.context("conversion")?;
     ensure!(converted.pointer("/spec/converted") == Some(&json!(true)), "it was not converted: {converted}");
@@ -116,9 +91,8 @@ pub(crate) async fn admitted(scenario: &Scenario<'_>, server: &WebhookServer) ->
 }
 
 async fn revisions(scenario: &Scenario<'_>) -> Result<Vec<ClusterObjectSet>> {
-    let api: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let mine = format!("olm.operatorframework.io/owner-name={}", scenario.name);
-    Ok(api.list(&ListParams::default().labels(&mine)).await?.items)
+    Ok(scenario.sets().list(&ListParams::default().labels(&mine)).await?.items)
 }
 
 async fn provider(scenario: &Scenario<'_>) -> Result<Vec<String>> {
@@ -181,8 +155,7 @@ async fn built_in_certificates_are_used_before_during_and_after_a_rotation() -> 
     .await?;
     wait::until("admission to go on", DEADLINE, || admitted(&scenario, &server)).await?;
 
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }
 
 /// Whatever was written of the bundle, and the Secret, was written by the extension's account.
@@ -280,21 +253,18 @@ async fn a_secret_of_somebody_else_is_not_used(world: &World) -> Result<()> {
     let folder = tempfile::tempdir()?;
     bundle::with_webhooks(&scenario.name).write(folder.path())?;
     scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let map = serde_json::from_value(json!({"metadata": {"name": "mine"}}))?;
-    let owner = maps.create(&PostParams::default(), &map).await?;
+    let owner = scenario.maps().make(json!({"metadata": {"name": "mine"}})).await?;
     let name = bundle::secret_name(&scenario.name);
-    let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    let secret = serde_json::from_value(json!({"metadata": {"name": name, "ownerReferences": [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": owner.uid(), "controller": true}]}}))?;
-    secrets.create(&PostParams::default(), &secret).await?;
+    let secret = json!({"metadata": {"name": name, "ownerReferences": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": owner.uid(), "controller": true}]}});
+    scenario.secrets().make(secret).await?;
     scenario.create_extension(&scenario.name, json!({})).await?;
     let text = format!(
         "True/Retrying/webhook certificate in Secret {}/{name}: it is controlled by ConfigMap \"mine\": remove the Secret or its owner reference, so that the certificate can be stored there",
         scenario.name
     );
     scenario.shows(olm_api::ConditionType::Progressing, &text).await?;
-    secrets.delete(&name, &kube::api::DeleteParams::default()).await?;
+    scenario.secrets().delete(&name, &kube::api::DeleteParams::default()).await?;
     scenario.installed("1.0.0").await
 }
 

@@ -1,11 +1,12 @@
 //! Reads catalogs into what resolution needs, leaving the large parts where they are.
 
-use std::{borrow::Cow, collections::BTreeMap, fs, path::Path};
+use std::borrow::Cow;
 
 use olm_fbc::{
     Bundle, Channel, Deprecation, Package, PackageContent, Property, SCHEMA_BUNDLE, SCHEMA_CHANNEL,
     SCHEMA_DEPRECATIONS, SCHEMA_PACKAGE,
 };
+use olm_test::prelude::*;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -5,15 +5,8 @@
 //! the older one. Both sides are validated locally, which a test of its own compares with the API
 //! server's.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-};
-
 use olm_crd::{Policy, Schema, Tristate, compare};
-use olm_test::objects::Objects;
-use serde_json::Value;
+use olm_test::{objects::Objects, prelude::*};
 
 use crate::data;
 

@@ -4,15 +4,9 @@
 //! chance. Ours may only allow changes that upstream refuses, never the other way round; the changes that it
 //! allows are counted by rule.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-};
-
 use olm_crd::{Check, Finding, Policy, Reason, Report, Verdict, compare};
+use olm_test::prelude::*;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::data::{self, Counts};
 

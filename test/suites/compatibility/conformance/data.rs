@@ -1,14 +1,15 @@
 //! Where upstream's answers are, and how they are read and counted.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     fmt,
-    fs::{self, File},
+    fs::File,
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
 };
 
-use olm_test::data::{large, report, sample};
+use olm_test::{
+    data::{large, report, sample},
+    prelude::*,
+};
 use serde::de::DeserializeOwned;
 
 /// Differences printed before the rest is only counted.

@@ -1,8 +1,7 @@
 //! Random ranges in both dialects, each with versions that it matches and does not match.
 
-use std::{collections::BTreeMap, path::Path};
-
 use olm_semver::{Constraint, SkipRange, Version};
+use olm_test::prelude::*;
 use serde::Deserialize;
 
 use crate::data::{self, Counts};

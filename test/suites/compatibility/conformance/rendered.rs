@@ -4,12 +4,11 @@
 //! one; a decision whose condition the bundle does not meet takes nothing back, and a case counts under it only
 //! if the result then equals upstream's.
 
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+use std::fmt::Write as _;
 
 use olm_bundle::{Bundle, BundleFiles, usual_memory};
 use olm_render::{Options, Reason, RenderError, Rendered, render, render_for};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::data::{self, Counts};
@@ -28,6 +27,7 @@ mod mutations;
 mod words;
 
 pub(crate) use configured::check as check_configured;
+use olm_test::prelude::*;
 use words::Words;
 
 /// A line of the data: a bundle in an install mode.

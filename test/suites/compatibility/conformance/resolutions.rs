@@ -2,18 +2,13 @@
 //!
 //! Upstream refused bundles with dependencies and had no release fields, so these options are set.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
-
 use olm_fbc::PackageContent;
 use olm_resolve::{
     CatalogView, DependencyHandling, Installed, Options, Request, Resolution, ResolveError, UpgradePolicy,
     resolve,
 };
 use olm_semver::ReleaseSupport;
+use olm_test::prelude::*;
 use serde::Deserialize;
 
 use crate::{

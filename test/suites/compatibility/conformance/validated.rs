@@ -1,15 +1,14 @@
 //! Verdicts and words of `opm validate` on catalogs.
 
 use std::{
-    collections::BTreeSet,
-    fs::{self, File},
+    fs::File,
     io::{self, Read},
-    path::{Path, PathBuf},
 };
 
 use olm_fbc::CatalogFiles;
 use olm_image::{Reference, ReferenceCause};
 use olm_opm::{ErrorTree, LoadError, outline, validate};
+use olm_test::prelude::*;
 use serde::Deserialize;
 
 use crate::data::{self, Counts};

@@ -1,18 +1,8 @@
 //! Nothing is left of operators that were removed: neither in their namespaces nor in the cluster.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
-
-use anyhow::{Result, ensure};
-use k8s_openapi::{
-    api::admissionregistration::v1::MutatingWebhookConfiguration,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{Api, ResourceExt, api::ListParams, core::ObjectMeta};
-use olm_api::names::OWNER_NAME_LABEL;
-use olm_test::{cluster::inventory, extension::ACCOUNT, wait};
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use kube::core::ObjectMeta;
+use olm_test::{cluster::inventory, prelude::*};
 
 use crate::{expected::OPERATORS, place::Place};
 

@@ -1,19 +1,10 @@
 //! One operator from its installation to its removal, and what was seen of it.
 
-use std::{fmt, time::Instant};
+use std::fmt;
 
-use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{self, Progressing, Ready, Stalled},
-    v1::{ClusterExtension, ClusterExtensionStatus},
-};
-use olm_test::{extension::extension, wait};
-use serde_json::{Value, json};
+use olm_api::v1::ClusterExtensionStatus;
+use olm_test::{extension::extension, prelude::*};
 
 use crate::{
     expected::{Expected, Outcome, Wave},
@@ -124,12 +115,12 @@ impl<'a> Life<'a> {
                 json!({"configType": "Inline", "inline": {"watchNamespace": package}});
         }
         let extension: ClusterExtension = serde_json::from_value(extension)?;
-        self.api().create(&PostParams::default(), &extension).await?;
+        self.api().make(&extension).await?;
         Ok(())
     }
 
     async fn patch(&self, patch: Value) -> Result<()> {
-        self.api().patch(self.operator.package, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        self.api().merge(self.operator.package, &patch).await?;
         Ok(())
     }
 
@@ -229,7 +220,7 @@ impl<'a> Life<'a> {
     }
 
     async fn remove(&self) -> Result<()> {
-        self.api().delete(self.operator.package, &DeleteParams::default()).await?;
+        self.api().remove(self.operator.package).await?;
         wait::until("the extension to be gone", DEADLINE, || async {
             self.place.operator.process().check_running()?;
             let found = self.api().get_opt(self.operator.package).await?;

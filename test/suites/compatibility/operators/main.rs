@@ -9,12 +9,10 @@ mod leftovers;
 mod life;
 mod place;
 
-use std::time::Instant;
-
-use anyhow::{Result, ensure};
 use expected::{OPERATORS, Wave};
 use futures::{StreamExt, stream};
 use life::{Life, Row};
+use olm_test::prelude::*;
 use place::Place;
 
 /// What `make test` has the time for: webhooks, kinds that are left out, one namespace, CRDs that change unsafely, an

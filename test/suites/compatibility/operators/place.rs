@@ -1,27 +1,11 @@
 //! The control plane, the registry with every bundle, one catalog of all of them, and the program.
 
-use std::{
-    collections::BTreeMap,
-    io::Write,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::Duration,
-};
-
-use anyhow::{Context, Result, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::{Api, Client, api::PostParams};
 use olm_test::{
     catalog::{self, Entry},
-    cluster::{Cluster, Options},
-    extension::ACCOUNT,
-    images::Images,
-    operator::{Operator, USER},
-    process::cargo_program,
-    registry::Registry,
-    world::World,
+    operator::{USER, kubectl_with},
+    prelude::*,
 };
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::expected::{Expected, Wave};
@@ -143,23 +127,7 @@ impl Place {
         }
         let printed = olm.output().context("running olm")?;
         ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
-        self.apply(&printed.stdout)
-    }
-
-    /// Applies manifests with kubectl, as an administrator does.
-    fn apply(&self, manifests: &[u8]) -> Result<()> {
-        let mut kubectl = Command::new(self.cluster.kubectl())
-            .arg(format!("--kubeconfig={}", self.cluster.kubeconfig_admin().display()))
-            .args(["apply", "--server-side", "-f", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("running kubectl")?;
-        kubectl.stdin.take().context("no standard input")?.write_all(manifests)?;
-        let output = kubectl.wait_with_output()?;
-        ensure!(output.status.success(), "kubectl apply: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(())
+        kubectl_with(&self.cluster, &["apply", "--server-side", "-f", "-"], &printed.stdout).map(drop)
     }
 
     /// The audit log: bundle content was written by the accounts alone, each in its own namespace or cluster-wide,

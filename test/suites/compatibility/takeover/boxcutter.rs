@@ -1,20 +1,7 @@
 //! What the newer runtime, whose revisions are like ours, installed.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::names::{
-    OWNER_KIND_LABEL, OWNER_NAME_LABEL, REVISION_OF_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-    TAKEN_OVER_ANNOTATION,
-};
-use olm_test::{
-    operator::{Operator, SYSTEM_NAMESPACE},
-    takeover, wait,
-};
-use serde_json::json;
+use olm_api::names::{REVISION_OF_ANNOTATION, TAKEN_OVER_ANNOTATION};
+use olm_test::{prelude::*, takeover};
 
 use crate::{
     ALONE,
@@ -48,7 +35,7 @@ async fn revisions_go_on_under_their_numbers_and_leave() -> Result<()> {
     world.shows(&operator, "keda", "Installed", "True/Succeeded/").await?;
     world.shows(&operator, "flux", "Progressing", "True/RollingOut/Revision 2.3.0 is rolling out.").await?;
     world.shows(&operator, "ndmspc", "Progressing", "True/RollingOut/").await?;
-    // Without cert-manager the original could not; our certificates are a new revision.
+    // Without cert-manager upstream could not; our certificates are a new revision.
     world.shows(&operator, "argocd", "Progressing", "True/RollingOut/").await?;
     let revisions = world.revisions().await?;
     let new: Vec<_> = revisions.iter().filter(|r| !numbers.contains(r)).collect();
@@ -66,7 +53,7 @@ async fn revisions_go_on_under_their_numbers_and_leave() -> Result<()> {
     watched.end(&operator)?;
 
     for name in EXTENSIONS {
-        world.extensions().delete(name, &DeleteParams::default()).await?;
+        world.extensions().remove(name).await?;
     }
     nothing_left(&world.client, &EXTENSIONS).await
 }
@@ -94,7 +81,7 @@ async fn one_extension_goes_on_is_upgraded_and_leaves() -> Result<()> {
     world.upgraded(&operator, &["grafana-1*", "grafana-2*", "grafana-3"]).await?;
     taken_over(&inventory(&world.client).await?, &only)?;
     watched.end(&operator)?;
-    world.extensions().delete("grafana", &DeleteParams::default()).await?;
+    world.extensions().remove("grafana").await?;
     nothing_left(&world.client, &only).await
 }
 
@@ -109,7 +96,7 @@ async fn only_what_the_status_tells_of_becomes_a_revision() -> Result<()> {
     let uid = world.extensions().get("grafana").await?.uid().context("no UID")?;
     // As a process left it that died after the first of two.
     let marked = json!({"metadata": {"annotations": {REVISION_OF_ANNOTATION: uid}}});
-    world.sets().patch("grafana-1", &PatchParams::default(), &Patch::Merge(&marked)).await?;
+    world.sets().merge("grafana-1", &marked).await?;
     plant(&world, &uid, 3).await?;
     let operator = world.operator().await?;
     world.installed(&operator, "grafana", "5.24.0").await?;
@@ -162,7 +149,7 @@ async fn plant(world: &World, uid: &str, number: i64) -> Result<()> {
         "spec": {"lifecycleState": "Active", "revision": number, "collisionProtection": "Prevent",
                  "phases": [{"name": "deploy", "objects": [{"object": map}]}]},
     });
-    world.sets().create(&PostParams::default(), &serde_json::from_value(set)?).await?;
+    world.sets().make(set).await?;
     Ok(())
 }
 
@@ -175,7 +162,7 @@ async fn goes_on(world: &World, operator: &Operator) -> Result<()> {
     // Its update is held up by a CRD, as before, once it may be worked on.
     let settings: Api<ConfigMap> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
     let patch = json!({"data": {"default-service-account": "grafana-system/installer"}});
-    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    settings.merge("olmv1-settings", &patch).await?;
     let held = "True/Retrying/error for resolved bundle \"keda.v2.7.1\" with version \"2.7.1\": validating upgrade for CRD \"scaledjobs.keda.sh\"";
     world.shows(operator, "keda", "Progressing", held).await?;
     let none = json!({"spec": {"install": {"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}}}});

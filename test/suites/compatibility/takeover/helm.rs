@@ -2,20 +2,12 @@
 
 use std::io::Write as _;
 
-use anyhow::{Context, Result, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::GzEncoder};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::{
-    Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
-};
 use olm_test::{
-    operator::{SYSTEM_NAMESPACE, kubectl},
+    prelude::*,
     takeover::{self, Dump, Recorded},
-    wait,
 };
-use serde_json::{Value, json};
 
 use crate::{
     ALONE,
@@ -33,7 +25,7 @@ fn release<'a>(dump: &'a mut Dump, name: &str) -> Result<&'a mut Value> {
     found.map(|one| &mut one.object).with_context(|| format!("no {name}"))
 }
 
-/// Splits a release over two Secrets, as the original does with large ones.
+/// Splits a release over two Secrets, as upstream does with large ones.
 fn split(dump: &mut Dump, name: &str) -> Result<()> {
     let index = release(dump, name)?;
     let bytes = STANDARD.decode(index["data"]["chunk"].as_str().context("no chunk")?)?;
@@ -86,7 +78,7 @@ async fn what_helm_installed_goes_on_is_upgraded_and_leaves() -> Result<()> {
     // An extension without an account goes on with the default one.
     let settings: Api<ConfigMap> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
     let patch = json!({"data": {"default-service-account": "grafana-system/installer"}});
-    settings.patch("olmv1-settings", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    settings.merge("olmv1-settings", &patch).await?;
     world.installed(&operator, "keda", "2.7.1").await?;
     let revisions = world.revisions().await?;
     ensure!(revisions.len() == 4, "{revisions:?}");
@@ -104,12 +96,12 @@ async fn what_helm_installed_goes_on_is_upgraded_and_leaves() -> Result<()> {
     let releases = ListParams::default().labels("owner=operator-controller,type=index");
     ensure!(secrets.list(&releases).await?.items.len() == 4, "releases are only read");
     for name in EXTENSIONS {
-        world.extensions().delete(name, &DeleteParams::default()).await?;
+        world.extensions().remove(name).await?;
     }
     nothing_left(&world.client, &EXTENSIONS).await
 }
 
-/// The log and Events name what the original left behind.
+/// The log and Events name what upstream left behind.
 async fn leftovers_are_named(world: &World, operator: &olm_test::operator::Operator) -> Result<()> {
     let names = [
         "catalogd-mutating-webhook-configuration",
@@ -196,7 +188,7 @@ async fn a_release_that_cannot_be_read_blocks_and_touches_nothing() -> Result<()
     // With the release back, the extension goes on by itself.
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
     let patch = json!({"data": {"chunk": whole}});
-    secrets.patch(grafana, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    secrets.merge(grafana, &patch).await?;
     world.installed(&operator, "grafana", "5.24.0").await?;
     let after = inventory(&world.client).await?;
     unchanged(&before, &after, 41)?;
@@ -232,7 +224,7 @@ async fn one_release_is_taken_over_and_a_planted_one_is_not() -> Result<()> {
     world.shows(&operator, "grafana", "Progressing", &told).await?;
     ensure!(world.revisions().await?.is_empty(), "a revision was made of one of two");
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
-    secrets.delete(planted, &DeleteParams::default()).await?;
+    secrets.remove(planted).await?;
     world.installed(&operator, "grafana", "5.24.0").await?;
     let revisions = world.revisions().await?;
     ensure!(revisions == ["grafana-1"], "{revisions:?}");

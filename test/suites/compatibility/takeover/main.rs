@@ -1,6 +1,6 @@
-//! Clusters on which the original ran: our program goes on with what it installed.
+//! Clusters on which upstream ran: our program goes on with what it installed.
 //!
-//! The dumps are recordings of the original's two runtimes; the control plane is real, and no Pod of theirs may
+//! The dumps are recordings of upstream's two runtimes; the control plane is real, and no Pod of theirs may
 //! be started anew. Two tests with parts of the dumps run always, the others when they are asked for.
 
 mod boxcutter;

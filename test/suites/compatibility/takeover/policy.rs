@@ -1,14 +1,12 @@
 //! What the Helm runtime installed, under a deletion policy that the extension had before this program came.
 
-use anyhow::{Context, Result, ensure};
-use kube::api::DeleteParams;
 use olm_api::names::DELETION_POLICY_ANNOTATION;
 use olm_test::{
-    operator::{self, Operator},
+    operator,
+    prelude::*,
     proxy::{Blow, Proxy, WriteName},
-    takeover, wait,
+    takeover,
 };
-use serde_json::Value;
 
 use crate::{
     ALONE,
@@ -70,7 +68,7 @@ async fn what_helm_installed_is_upgraded_and_outlives_its_extension_as_its_polic
     taken_over_under(&last, &EXTENSIONS, stays)?;
     watched.end(&operator)?;
     for name in EXTENSIONS {
-        world.extensions().delete(name, &DeleteParams::default()).await?;
+        world.extensions().remove(name).await?;
     }
     wait::until("what no policy keeps to be gone", COLLECTED, || async {
         kept_alone(&last, &inventory(&world.client).await?)

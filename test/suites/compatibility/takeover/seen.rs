@@ -1,33 +1,24 @@
 //! What is in the cluster, and what was seen of the extensions on the way.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
-use kube::{
-    Api, Client, ResourceExt,
-    api::ListParams,
-    runtime::{WatchStreamExt, watcher},
-};
-use olm_api::{names::OBJECT_DATA_SECRET_TYPE, v1::ClusterExtension};
+use kube::runtime::{WatchStreamExt, watcher};
+use olm_api::names::OBJECT_DATA_SECRET_TYPE;
 use olm_object::text;
-use olm_test::{cluster::objects, operator::Operator, wait};
-use serde_json::Value;
+use olm_test::{cluster::objects, prelude::*};
 use tokio::task::JoinHandle;
 
 use crate::world::COLLECTED;
 
-/// Managers of the original's Helm runtime.
+/// Managers of upstream's Helm runtime.
 const MANAGERS_OF_HELM: [&str; 2] = ["operator-controller", "Go-http-client"];
 const OURS: &str = "olm.operatorframework.io";
 /// Who may have written an extension, and why.
 const WRITERS: [(&str, &str); 5] = [
     ("kubectl-client-side-apply", "whoever made it, before the dump"),
     ("kubectl-patch", "whoever changed it, before the dump"),
-    ("operator-controller", "the original, and we: finalizers and status"),
+    ("operator-controller", "upstream, and we: finalizers and status"),
     ("olm.operatorframework.io/clusterextension-controller", "we: what the extension uses"),
     ("unknown", "this test, which changes it as a user does"),
 ];

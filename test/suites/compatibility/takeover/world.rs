@@ -1,30 +1,12 @@
 //! A recorded cluster, loaded, with the images it speaks of in a registry.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    time::Duration,
-};
-
-use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Node;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
-};
-use olm_api::v1::{ClusterExtension, ClusterObjectSet};
 use olm_test::{
     bundle::copy,
     catalog::chain,
-    cluster::{Cluster, Options},
-    extension::Extension,
-    images::Images,
-    operator::{Operator, kubectl},
-    registry::Registry,
+    prelude::*,
     takeover::{self, Dump},
-    wait,
 };
-use serde_json::{Value, json};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(4);
@@ -49,7 +31,7 @@ const LEFT_OUT: [&str; 1] = ["Lease"];
 /// Programs that act on objects; they are stopped while a dump is loaded.
 const ACTING: [&str; 3] = ["kwok", "kube-scheduler", "kube-controller-manager"];
 
-/// A cluster that the original has worked on.
+/// A cluster that upstream has worked on.
 pub(crate) struct World {
     pub(crate) images: Images,
     pub(crate) client: Client,
@@ -87,9 +69,9 @@ impl World {
 
     pub(crate) async fn cordon(&self, cordoned: bool) -> Result<()> {
         let nodes: Api<Node> = Api::all(self.client.clone());
-        for node in nodes.list(&ListParams::default()).await? {
+        for node in nodes.all().await? {
             let patch = json!({"spec": {"unschedulable": cordoned}});
-            nodes.patch(&node.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+            nodes.merge(&node.name_any(), &patch).await?;
         }
         Ok(())
     }
@@ -99,7 +81,7 @@ impl World {
         Operator::start(&self.cluster, &self.images, &[]).await
     }
 
-    /// What our manifests do with the names that the original leaves behind.
+    /// What our manifests do with the names that upstream leaves behind.
     pub(crate) fn empty_leftovers(&self) -> Result<()> {
         let merge = |kind: &str, name: &str, patch: &str| {
             let args = ["patch", kind, name, "--type=merge", "-p", patch, "-n", "olmv1-system"];
@@ -138,7 +120,7 @@ impl World {
 
     /// The names of all revisions, archived ones with a star.
     pub(crate) async fn revisions(&self) -> Result<Vec<String>> {
-        let listed = self.sets().list(&ListParams::default()).await?;
+        let listed = self.sets().all().await?;
         let star = |set: &ClusterObjectSet| {
             if serde_json::to_value(set.spec.lifecycle_state).is_ok_and(|s| s == "Archived") {
                 "*"

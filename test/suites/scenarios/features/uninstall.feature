@@ -17,3 +17,25 @@ Feature: Uninstalling
     Given the ServiceAccount "installer" is removed
     When the extension is deleted
     Then nothing of the extension is left
+
+  @BoxcutterRuntime
+  Scenario: A deletion policy keeps the CRD and its objects
+    Given these objects
+      """
+      apiVersion: ${ID}.example.com/v1
+      kind: Gadget
+      metadata: {name: mine, namespace: "${ID}"}
+      spec: {}
+      """
+    And the CustomResourceDefinition "gadgets.${ID}.example.com" is remembered
+    When the ClusterExtension "${ID}" is changed to
+      """
+      metadata: {annotations: {extensions.olm.operatorframework.io/deletion-policy: RetainCRDs}}
+      """
+    Then the extension reports DeletionPolicy True because of RetainCRDs
+    When the extension is deleted
+    Then the ClusterObjectSet "${ID}-1" goes away
+    And there is no Deployment "${ID}-operator"
+    And the CustomResourceDefinition "gadgets.${ID}.example.com" is the same as before
+    And the Gadget.v1.${ID}.example.com "mine" exists
+    When the CustomResourceDefinition "gadgets.${ID}.example.com" is removed

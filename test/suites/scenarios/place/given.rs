@@ -11,24 +11,15 @@
 //! Programs are reached through `kubectl port-forward`. Arguments and variables of the Deployments are changed by
 //! `@serial` scenarios and put back.
 
-use std::{collections::BTreeMap, sync::Mutex, time::Duration};
+use std::sync::Mutex;
 
-use anyhow::{Context, Result, bail};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
-};
+use k8s_openapi::api::core::v1::Pod;
 use olm_test::{
-    cluster::Cluster,
-    images::Images,
-    process::{Process, StateDirectory},
+    prelude::*,
     sample_operator::PROGRAM,
     supervisor::Program,
     tools::e2e::{IMAGE_PREFIX, REGISTRY_PULL, REGISTRY_PUSH},
-    wait,
 };
-use serde_json::{Value, json};
 
 use super::{Component, Facts, Reach};
 use crate::world::DEADLINE;

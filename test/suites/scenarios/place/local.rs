@@ -1,19 +1,7 @@
 //! A control plane of our own, a registry, catalogd and operator-controller as processes. Pods are played.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context, Result};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
-use olm_test::{
-    catalogd::{Catalogd, Settings},
-    cluster::Cluster,
-    images::Images,
-    operator::{Operator, SYSTEM_NAMESPACE, install},
-    process::StateDirectory,
-    registry::Registry,
-    wait,
-};
+use olm_test::{catalogd::Settings, operator::install, prelude::*};
 use tokio::sync::Mutex;
 
 use super::{CATALOGD_LEASE, Component, Facts, Reach};

@@ -1,9 +1,7 @@
 //! Catalogs, their content, and the rights that follow from it.
 
-use anyhow::{Context, Result};
 use cucumber::{gherkin::Step, given, then, when};
-use olm_test::{catalog, rights, wait};
-use serde_json::{Value, json};
+use olm_test::{catalog, prelude::*, rights};
 
 use super::Outcome;
 use crate::{
@@ -119,21 +117,21 @@ async fn is_serving(w: &mut World, name: String) -> Outcome {
 
 #[given(expr = "the account {string} gets no right to {word} {word}")]
 async fn withheld(w: &mut World, account: String, verb: String, resource: String) -> Outcome {
-    ensure!(account == ACCOUNT, "there is no account {account:?}");
+    must!(account == ACCOUNT, "there is no account {account:?}");
     w.withheld = Some((verb, resource));
     Ok(())
 }
 
 #[when(expr = "the account {string} gets all rights it needs")]
 async fn granted(w: &mut World, account: String) -> Outcome {
-    ensure!(account == ACCOUNT, "there is no account {account:?}");
+    must!(account == ACCOUNT, "there is no account {account:?}");
     w.withheld = None;
     Ok(grant(w, &w.id, ACCOUNT).await?)
 }
 
 #[when(expr = "the account {string} with all rights is made in the namespace {string}")]
 async fn made_elsewhere(w: &mut World, account: String, namespace: String) -> Outcome {
-    ensure!(account == ACCOUNT, "there is no account {account:?}");
+    must!(account == ACCOUNT, "there is no account {account:?}");
     let namespace = w.text(&namespace);
     rights::create_account(&w.client, &namespace, ACCOUNT).await?;
     Ok(grant(w, &namespace, ACCOUNT).await?)
@@ -151,7 +149,7 @@ async fn ask(w: &World, name: &str, query: &str) -> Result<Vec<Value>> {
     let client = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true).build()?;
     let url = format!("https://{}/catalogs/{}-{name}/api/v1/{query}", reach.address, w.id);
     let answer = client.get(&url).send().await?;
-    ensure!(answer.status().is_success(), "{url}: {}", answer.status());
+    must!(answer.status().is_success(), "{url}: {}", answer.status());
     let text = answer.text().await?;
     Ok(serde_json::Deserializer::from_str(&text).into_iter::<Value>().collect::<Result<_, _>>()?)
 }

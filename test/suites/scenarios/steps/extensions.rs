@@ -1,10 +1,7 @@
 //! Extensions: what is asked for, and what they report.
 
-use anyhow::Result;
 use cucumber::{gherkin::Step, given, then, when};
-use olm_api::names::OWNER_KIND_LABEL;
-use olm_test::wait;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::Outcome;
 use crate::{
@@ -78,13 +75,13 @@ fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
 /// A condition of this generation is so.
 fn shows(object: &Value, type_: &str, status: &str, reason: &str, message: &[&str]) -> Result<()> {
     let found = condition(object, type_);
-    ensure!(found["status"] == status && found["reason"] == reason, "{type_} is {found}");
+    must!(found["status"] == status && found["reason"] == reason, "{type_} is {found}");
     let told = found["message"].as_str().unwrap_or_default();
     for line in message {
-        ensure!(told.contains(line), "{type_} says {told:?}, without {line:?}");
+        must!(told.contains(line), "{type_} says {told:?}, without {line:?}");
     }
     let (seen, now) = (&found["observedGeneration"], &object["metadata"]["generation"]);
-    ensure!(seen == now, "{type_} is about generation {seen}, not {now}");
+    must!(seen == now, "{type_} is about generation {seen}, not {now}");
     Ok(())
 }
 
@@ -110,7 +107,7 @@ async fn installed(w: &mut World, version: String) -> Outcome {
     let name = format!("{}.v{version}", w.id);
     Ok(w.until(&format!("to be installed at {version}"), "ClusterExtension", "${ID}", |object| {
         let bundle = &object["status"]["install"]["bundle"];
-        ensure!(
+        must!(
             bundle["version"] == version.as_str() && bundle["name"] == name.as_str(),
             "installed is {bundle}: {}",
             condition(object, "Progressing")
@@ -124,14 +121,14 @@ async fn installed(w: &mut World, version: String) -> Outcome {
 async fn still_installed(w: &mut World, version: String) -> Outcome {
     let object = w.get_there("ClusterExtension", "${ID}").await?;
     let bundle = &object["status"]["install"]["bundle"];
-    ensure!(bundle["version"] == version.as_str(), "installed is {bundle}");
+    must!(bundle["version"] == version.as_str(), "installed is {bundle}");
     Ok(())
 }
 
 #[then("nothing is installed")]
 async fn nothing_installed(w: &mut World) -> Outcome {
     let object = w.get_there("ClusterExtension", "${ID}").await?;
-    ensure!(object["status"]["install"].is_null(), "installed is {}", object["status"]["install"]);
+    must!(object["status"]["install"].is_null(), "installed is {}", object["status"]["install"]);
     Ok(())
 }
 
@@ -179,7 +176,7 @@ async fn object_reports_saying(
 ) -> Outcome {
     let text = w.text(step.docstring.as_deref().unwrap_or_default());
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    ensure!(!lines.is_empty(), "the step has no text below it");
+    must!(!lines.is_empty(), "the step has no text below it");
     Ok(w.until(&format!("to report {type_} {status}"), &kind, &name, |object| {
         shows(object, &type_, &status, &reason, &lines)
     })
@@ -213,6 +210,6 @@ async fn some_exist(w: &mut World, wanted: usize) -> Outcome {
     for kind in OF_BUNDLES {
         found.extend(w.owned(kind).await?);
     }
-    ensure!(found.len() >= wanted, "there are {found:?}");
+    must!(found.len() >= wanted, "there are {found:?}");
     Ok(())
 }

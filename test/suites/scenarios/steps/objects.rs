@@ -1,17 +1,8 @@
 //! Any objects: applied, changed, removed, looked at.
 
-use anyhow::{Context, Result};
 use cucumber::{gherkin::Step, given, then, when};
-use k8s_openapi::{
-    api::core::v1::Pod, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::ResourceExt;
-use kube::{
-    Api,
-    api::{ListParams, Patch, PatchParams},
-};
-use olm_test::wait;
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::Pod;
+use olm_test::prelude::*;
 
 use super::Outcome;
 use crate::{
@@ -54,7 +45,7 @@ async fn exists(w: &mut World, kind: String, name: String) -> Outcome {
 #[then(expr = "there is no {word} {string}")]
 async fn absent(w: &mut World, kind: String, name: String) -> Outcome {
     let found = w.get(&kind, &name).await?;
-    ensure!(found.is_none(), "there is: {}", found.unwrap_or_default()["metadata"]);
+    must!(found.is_none(), "there is: {}", found.unwrap_or_default()["metadata"]);
     Ok(())
 }
 
@@ -99,7 +90,7 @@ async fn another(w: &mut World, kind: String, name: String) -> Outcome {
     let before = w.kept.get(&format!("{kind} {name}")).context("nothing is remembered")?;
     let before = before["metadata"]["uid"].clone();
     Ok(w.until("to be made anew", &kind, &name, |object| {
-        ensure!(object["metadata"]["uid"] != before, "it is the one before");
+        must!(object["metadata"]["uid"] != before, "it is the one before");
         Ok(())
     })
     .await?)
@@ -109,8 +100,8 @@ async fn another(w: &mut World, kind: String, name: String) -> Outcome {
 async fn same(w: &mut World, kind: String, name: String) -> Outcome {
     let before = w.kept.get(&format!("{kind} {name}")).context("nothing is remembered")?;
     let now = w.get_there(&kind, &name).await?;
-    ensure!(before["metadata"]["uid"] == now["metadata"]["uid"], "it is another one");
-    ensure!(before["spec"] == now["spec"] && before["data"] == now["data"], "it has changed: {now}");
+    must!(before["metadata"]["uid"] == now["metadata"]["uid"], "it is another one");
+    must!(before["spec"] == now["spec"] && before["data"] == now["data"], "it has changed: {now}");
     Ok(())
 }
 

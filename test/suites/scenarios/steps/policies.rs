@@ -1,10 +1,7 @@
 //! What users other than the administrator may do, under an admission policy of the administrator's.
 
-use anyhow::{Context, Result};
 use cucumber::{gherkin::Step, given, then, when};
-use kube::{Client, api::PostParams};
-use olm_test::wait;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::Outcome;
 use super::extensions::extension;
@@ -93,7 +90,7 @@ async fn refused(w: &World, object: &Value, text: &str) -> Result<()> {
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     wait::until("the extension to be refused", DEADLINE, async || {
         match api.create(&dry_run, &serde_json::from_value(object.clone())?).await {
-            Ok(_) => bail!("it is let through"),
+            Ok(_) => fail!("it is let through"),
             Err(kube::Error::Api(status)) => {
                 wait::check(status.message.contains(text), || status.message.clone())
             }
@@ -126,6 +123,6 @@ async fn is_refused(w: &mut World, text: String, step: &Step) -> Outcome {
     let created = w.api("ClusterExtension")?.create(&dry_run, &serde_json::from_value(object)?).await;
     created.context("the administrator is refused too")?;
     let found = w.get("ClusterExtension", "${ID}").await?;
-    ensure!(found.is_none(), "it was created all the same");
+    must!(found.is_none(), "it was created all the same");
     Ok(())
 }

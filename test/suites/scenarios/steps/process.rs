@@ -1,13 +1,8 @@
 //! The programs: metrics, TLS, proxies, a leader that dies.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context, Result};
 use cucumber::{given, then, when};
-use k8s_openapi::api::{authentication::v1::TokenRequest, coordination::v1::Lease, core::v1::ServiceAccount};
-use kube::{Api, api::PostParams};
-use olm_test::{faults::ConnectProxy, process::free_ports, rights::create_account, wait};
-use serde_json::json;
+use k8s_openapi::api::{authentication::v1::TokenRequest, coordination::v1::Lease};
+use olm_test::{faults::ConnectProxy, prelude::*, process::free_ports};
 
 use super::Outcome;
 use crate::{
@@ -41,13 +36,13 @@ async fn metrics(w: &mut World, component: String, role: String) -> Outcome {
     let client = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true).build()?;
     let url = format!("https://{}/metrics", reach.address);
     let stranger = client.get(&url).send().await?.status();
-    ensure!(stranger == reqwest::StatusCode::UNAUTHORIZED, "without a token: {stranger}");
+    must!(stranger == reqwest::StatusCode::UNAUTHORIZED, "without a token: {stranger}");
     Ok(wait::until("the metrics", DEADLINE, async || {
         let answer = client.get(&url).bearer_auth(&token).send().await?;
         let status = answer.status();
         let text = answer.text().await?;
-        ensure!(status.is_success(), "{status}: {text}");
-        ensure!(text.contains("# TYPE ") && text.contains("\nprocess_"), "these are no metrics: {text}");
+        must!(status.is_success(), "{status}: {text}");
+        must!(text.contains("# TYPE ") && text.contains("\nprocess_"), "these are no metrics: {text}");
         Ok(())
     })
     .await?)
@@ -77,11 +72,11 @@ async fn accepts(w: &mut World, component: String, offered: String) -> Outcome {
 #[then(expr = "the metrics of {word} cannot be had over {string}")]
 async fn refuses(w: &mut World, component: String, offered: String) -> Outcome {
     match offer(w, &component, &offered).await {
-        Ok(agreed) => bail!("{agreed} was agreed on"),
+        Ok(agreed) => fail!("{agreed} was agreed on"),
         // The server's refusal, not a server that is not there.
         Err(error) => {
             let text = format!("{error:#}");
-            ensure!(text.contains("alert") || text.contains("HandshakeFailure"), "{text}");
+            must!(text.contains("alert") || text.contains("HandshakeFailure"), "{text}");
             Ok(())
         }
     }
@@ -115,7 +110,7 @@ async fn proxy(w: &mut World) -> Outcome {
 async fn asked(w: &mut World, part: String) -> Outcome {
     let proxy = w.proxy.as_ref().context("there is no proxy")?;
     let asked = proxy.asked();
-    ensure!(asked.iter().any(|host| host.contains(&part)), "it was asked for {asked:?}");
+    must!(asked.iter().any(|host| host.contains(&part)), "it was asked for {asked:?}");
     Ok(())
 }
 

@@ -2,22 +2,17 @@
 
 use std::io::Write as _;
 
-use anyhow::{Context, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cucumber::{gherkin::Step, given, then, when};
-use kube::api::ListParams;
-use olm_api::names::{
-    OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL, SERVICE_ACCOUNT_NAME_ANNOTATION,
-    SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-};
-use serde_json::{Value, json};
+use olm_api::names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
+use olm_test::prelude::*;
 
 use super::Outcome;
 use crate::world::{ACCOUNT, World, at_home};
 
 #[given(expr = "the account {string} may do everything in the namespace")]
 async fn everything(w: &mut World, account: String) -> Outcome {
-    ensure!(account == ACCOUNT, "there is no account {account:?}");
+    must!(account == ACCOUNT, "there is no account {account:?}");
     at_home(w).await?;
     let (id, group) = (w.id.clone(), "rbac.authorization.k8s.io");
     w.apply(&json!({
@@ -109,20 +104,20 @@ async fn externalized(w: &mut World, name: String) -> Outcome {
     let phases = set["spec"]["phases"].as_array().context("no phases")?;
     let objects: Vec<&Value> =
         phases.iter().filter_map(|phase| phase["objects"].as_array()).flatten().collect();
-    ensure!(!objects.is_empty(), "the revision has no objects");
+    must!(!objects.is_empty(), "the revision has no objects");
     let system = &w.place.facts().system_namespace;
     let secrets = w.api_in(&w.client, "Secret", system)?;
     for object in objects {
         let reference = &object["ref"];
-        ensure!(object["object"].is_null() && reference["namespace"] == system.as_str(), "it has {object}");
+        must!(object["object"].is_null() && reference["namespace"] == system.as_str(), "it has {object}");
         let name = reference["name"].as_str().context("no name")?;
         let secret = serde_json::to_value(secrets.get(name).await?)?;
         let key = reference["key"].as_str().context("no key")?;
-        ensure!(secret["data"][key].is_string(), "the Secret {name} has no key {key}");
+        must!(secret["data"][key].is_string(), "the Secret {name} has no key {key}");
     }
     let mine = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={name}"));
     let of_revision = secrets.list(&mine).await?.items;
-    ensure!(!of_revision.is_empty(), "no Secret is labelled with the revision");
+    must!(!of_revision.is_empty(), "no Secret is labelled with the revision");
     for secret in of_revision {
         let secret = serde_json::to_value(secret)?;
         let parts = json!({
@@ -133,7 +128,7 @@ async fn externalized(w: &mut World, name: String) -> Outcome {
             },
         });
         if let Some(missing) = crate::match_parts::missing(&parts, &secret) {
-            bail!("the Secret: {missing}");
+            fail!("the Secret: {missing}");
         }
     }
     Ok(())
@@ -150,5 +145,5 @@ async fn holds_compressed(w: &mut World, name: String) -> Outcome {
             }
         }
     }
-    bail!("no value is compressed")
+    fail!("no value is compressed")
 }

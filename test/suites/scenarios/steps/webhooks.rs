@@ -1,19 +1,11 @@
 //! The sample operator: its program, and what its webhooks do.
 
-use std::{fs, net::UdpSocket};
+use std::net::UdpSocket;
 
-use anyhow::{Context, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cucumber::{gherkin::Step, then, when};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::{Api, api::PostParams};
-use olm_test::{
-    process::{Process, StateDirectory, cargo_program, free_ports},
-    sample_operator::PROGRAM,
-    supervisor::Program,
-    wait,
-};
-use serde_json::json;
+use olm_test::{prelude::*, process::free_ports, sample_operator::PROGRAM, supervisor::Program};
 
 use super::Outcome;
 use crate::world::{DEADLINE, World};

@@ -1,9 +1,6 @@
 //! Two replicas: what happens when one of them, or both, go.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, ensure};
-use olm_test::wait;
+use olm_test::prelude::*;
 
 use crate::extension::{both_versions_readable, installed, operated};
 use crate::sample::{self, CATALOG, PACKAGE};

@@ -1,10 +1,7 @@
 //! What Pods may do and where they write, seen from the node.
 
-use std::fs;
+use olm_test::prelude::*;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-
-use anyhow::{Context, Result, ensure};
 
 use crate::world::{SYSTEM, World};
 

@@ -1,10 +1,6 @@
 //! An extension with a webhook of each type: installed as its account, used, upgraded, rolled back, deleted.
 
-use std::time::Instant;
-
-use anyhow::{Context, Result, ensure};
-use olm_test::wait;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use crate::sample::{self, PACKAGE};
 use crate::world::{DEADLINE, World};

@@ -1,11 +1,8 @@
 //! Memory and CPU of the Pods, idle and under load, and whether one of them had to start again.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Context, Result, ensure};
 use olm_test::{
+    prelude::*,
     tools::bench::usage::{cpu_seconds, idle, memory, reset_peak},
-    wait,
 };
 
 use crate::confinement::process;

@@ -1,11 +1,6 @@
 //! A Pod's port, through `kubectl port-forward`.
 
-use anyhow::{Context, Result, ensure};
-use olm_test::{
-    process::{Process, StateDirectory},
-    supervisor::Program,
-    wait,
-};
+use olm_test::{prelude::*, supervisor::Program};
 
 use crate::world::{DEADLINE, SYSTEM, World};
 

@@ -1,10 +1,6 @@
 //! Installed, over upstream and on nothing; a catalog from a registry of one's own.
 
-use std::time::Instant;
-
-use anyhow::{Result, ensure};
-use olm_test::{tools::e2e::MIRRORED, upstream, wait};
-use serde_json::json;
+use olm_test::{prelude::*, tools::e2e::MIRRORED, upstream};
 
 use crate::sample;
 use crate::world::{CATALOGD, DEADLINE, OPERATOR, SYSTEM, World};

@@ -15,9 +15,7 @@ mod upgrading;
 mod watched;
 mod world;
 
-use std::time::Instant;
-
-use anyhow::Result;
+use olm_test::prelude::*;
 use world::{OPERATOR, World};
 
 /// Told only when it is asked for by its name: what the scenarios are run on after the others.

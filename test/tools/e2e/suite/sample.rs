@@ -1,14 +1,9 @@
 //! The sample operator as it is installed here: a package, its catalog, its account, its objects.
 
-use std::path::PathBuf;
-use std::process::Command;
-
-use anyhow::{Context, Result, ensure};
 use olm_test::{
-    process::cargo_program,
+    prelude::*,
     sample_operator::{PROGRAM, SampleOperator, VERSIONS},
 };
-use serde_json::{Value, json};
 
 use crate::world::World;
 

@@ -1,7 +1,6 @@
 //! Two Deployments, as upstream has them, over the one; an extension's whole life under them; and back.
 
-use anyhow::{Context, Result, ensure};
-use olm_test::wait;
+use olm_test::prelude::*;
 
 use crate::confinement;
 use crate::extension::{self, both_versions_readable, installed, operated};

@@ -1,11 +1,10 @@
 //! `install.yaml` of another commit with its images, and this one's over it while catalogs are read and an extension is
 //! upgraded.
 
-use std::path::PathBuf;
-use std::time::Instant;
-
-use anyhow::{Context, Result, ensure};
-use olm_test::tools::e2e::{PREVIOUS, PREVIOUS_PREFIX};
+use olm_test::{
+    prelude::*,
+    tools::e2e::{PREVIOUS, PREVIOUS_PREFIX},
+};
 
 use crate::extension::{installed, namespace_and_rights};
 use crate::sample::{self, CATALOG, PACKAGE};

@@ -1,9 +1,9 @@
 //! Somebody who asks for a catalog again and again, and notes when there was no answer.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
 
 use http::Request;
+use olm_test::prelude::*;
 use tokio::task::JoinHandle;
 
 use crate::world::{World, content_path};

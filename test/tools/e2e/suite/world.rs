@@ -1,20 +1,12 @@
 //! The cluster, the registry beside it, and how both are spoken to.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use kube::Client;
 use olm_test::{
-    cluster::{Cluster, Options},
-    images::Images,
     operator,
+    prelude::*,
     tools::e2e::{IMAGE_PREFIX, OWN_NODE, REGISTRY_PULL, REGISTRY_PUSH},
-    wait,
 };
-use serde_json::Value;
 
 /// For anything that should happen by itself: Pods start, certificates are made, images are pulled.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(3);
@@ -77,19 +69,8 @@ impl World {
 
     /// Runs kubectl with this as its standard input.
     pub(crate) fn kubectl_with(&self, args: &[&str], input: &str) -> Result<String> {
-        use std::io::Write;
-        let mut kubectl = Command::new(self.cluster.kubectl())
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("running kubectl")?;
-        kubectl.stdin.take().context("no standard input")?.write_all(input.as_bytes())?;
-        let output = kubectl.wait_with_output()?;
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        ensure!(output.status.success(), "kubectl {}: {}", args.join(" "), errors.trim());
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &errors)
+        let (output, errors) = operator::kubectl_with(&self.cluster, args, input.as_bytes())?;
+        Ok(output + &errors)
     }
 
     pub(crate) fn apply(&self, manifests: &str) -> Result<()> {

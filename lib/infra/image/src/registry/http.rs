@@ -3,7 +3,7 @@
 use std::{error::Error, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use olm_text::{cut, one_line};
+use olm_text::{causes, cut, one_line};
 use reqwest::{Response, Url};
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -18,21 +18,6 @@ use crate::{
     limits::{ERROR_BODY_BYTES_MAX, REMOTE_MESSAGE_CHARS_MAX},
 };
 
-/// An error with its causes; reqwest's own display names only the outermost.
-pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
-}
-
 /// A failed exchange. The URL is left out: redirect targets carry signatures.
 pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> RegistryError {
     let mut source = error.source();
@@ -44,7 +29,33 @@ pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> Reg
     }
     let action =
         if error.is_connect() { format!("pinging container registry {host}") } else { action.to_owned() };
-    RegistryError::Connection { action, cause: chain(&error.without_url()) }
+    if is_answered_without_tls(&error) && error.url().is_some_and(|url| is_at(url, host)) {
+        let cause = format!(
+            "the registry {host} of the image reference answers without TLS: name another registry in the reference, \
+             or add the flag --insecure-registry={host}, or set insecure = true for {host} in registries.conf"
+        );
+        return RegistryError::Unusable { action, cause };
+    }
+    RegistryError::Connection { action, cause: causes(&error.without_url()) }
+}
+
+/// Whether a server answered the beginning of TLS with something else, as servers of plain HTTP do.
+fn is_answered_without_tls(error: &(dyn Error + 'static)) -> bool {
+    use rustls::{Error::InvalidMessage, InvalidMessage::InvalidContentType};
+
+    if matches!(error.downcast_ref(), Some(InvalidMessage(InvalidContentType))) {
+        return true;
+    }
+    // The source of an I/O error is that of the error it wraps, which is left out.
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    wrapped.is_some_and(|wrapped| is_answered_without_tls(wrapped))
+        || error.source().is_some_and(is_answered_without_tls)
+}
+
+/// Whether a URL leads to this host, whose port may be left out.
+fn is_at(url: &Url, host: &str) -> bool {
+    let (name, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+    host == name || host == format!("{name}:{port}")
 }
 
 /// A whole body of at most `limit` bytes, which has to arrive `within` this time.

@@ -82,6 +82,20 @@ async fn error(puller: &Puller, reference: &Reference) -> String {
 }
 
 #[tokio::test]
+async fn a_registry_without_tls_is_reported_with_the_remedy() {
+    let (registry, folder) = (FakeRegistry::start().await, tempfile::tempdir().expect("a folder"));
+    let puller = Puller::new(PullerConfig::new(folder.path()));
+    let error = puller.resolve(&registry.reference("a:v1")).await.expect_err("no TLS");
+    let host = registry.address;
+    let wanted = format!(
+        "error creating image source: pinging container registry {host}: the registry {host} of the image reference \
+         answers without TLS: name another registry in the reference, or add the flag --insecure-registry={host}, or \
+         set insecure = true for {host} in registries.conf"
+    );
+    assert_eq!(error.to_string(), wanted);
+}
+
+#[tokio::test]
 async fn authorities_of_the_folder_are_trusted_as_soon_as_they_are_there() {
     let (server, folder) = (Secure::start(manifest).await, tempfile::tempdir().expect("a folder"));
     let mut config = PullerConfig::new(folder.path());

@@ -1,8 +1,6 @@
 //! ClusterCatalog: spec and image references.
 
-use anyhow::Result;
-use olm_api::v1::ClusterCatalog;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::{Rows, check_creates, columns, completed};
 

@@ -1,8 +1,6 @@
 //! ClusterExtension: spec and transitions.
 
-use anyhow::Result;
-use olm_api::v1::ClusterExtension;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::{Rows, check_creates, check_updates, columns, completed, with, without};
 

@@ -1,8 +1,7 @@
 //! ClusterObjectSet: phases, objects, transitions.
 
-use anyhow::Result;
-use olm_api::v1::{ClusterObjectSet, MAX_PHASE_OBJECTS, MAX_PHASES};
-use serde_json::{Value, json};
+use olm_api::v1::{MAX_PHASE_OBJECTS, MAX_PHASES};
+use olm_test::prelude::*;
 
 use super::{Rows, check_creates, check_updates, columns, completed, with, without};
 

@@ -1,8 +1,6 @@
 //! The progression probes of a ClusterObjectSet.
 
-use anyhow::Result;
-use olm_api::v1::ClusterObjectSet;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::cluster_object_set::{EMPTY, object_set};
 use super::{Rows, check_creates, with};

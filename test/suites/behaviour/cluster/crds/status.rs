@@ -1,8 +1,7 @@
 //! What the controllers may write into a status.
 
-use anyhow::Result;
-use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet, MAX_PHASES};
-use serde_json::{Value, json};
+use olm_api::v1::MAX_PHASES;
+use olm_test::prelude::*;
 
 use super::cluster_catalog::{ALGORITHM, DIGEST_LENGTH, DOMAIN, HEX, NAME, catalog, hex};
 use super::cluster_extension::{SUBDOMAIN, extension};

@@ -1,7 +1,6 @@
 //! The version expression of a ClusterExtension.
 
-use anyhow::Result;
-use olm_api::v1::ClusterExtension;
+use olm_test::prelude::*;
 
 use super::cluster_extension::extension;
 use super::{Rows, check_creates};

@@ -3,29 +3,10 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result, ensure};
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, ListParams, PostParams},
-};
-use olm_api::{
-    names::{
-        EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-    },
-    v1::{ClusterExtension, ClusterObjectSet},
-};
-use serde_json::{Value, json};
+use olm_api::names::{EXTENSION_FIELD_MANAGER, IDENTITY_ANNOTATION};
+use olm_test::prelude::*;
 
 use super::{object_set, wants};
-use crate::small::{extension, prepare};
-use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
 
 /// The only account that the attacker may use.
 const WEAK: &str = "weak";
@@ -198,15 +179,14 @@ async fn status_changes_nothing_else(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_way_of_writing_an_extension_leads_around_the_policies() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "ways").await?;
-    prepare(&scenario, &[small("ways", "1.0.0"), small("ways", "1.1.0").replaces("1.0.0")], &[]).await?;
-    scenario.create_extension("ways", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    let scenario = Scenario::shared("ways").await?;
+    scenario.offer(&[small("ways", "1.0.0"), small("ways", "1.1.0").replaces("1.0.0")]).await?;
+    scenario.install("ways", json!({"version": "1.0.0"}), "1.0.0").await?;
     let attacker = attacker(&scenario).await?;
     let plural = "clusterextensions";
     let second = format!("{}-second", scenario.name);
 
-    let named = extension(&scenario, "ways");
+    let named = scenario.extension_object("ways");
     for attempt in creations(&named, &second) {
         let answer = refusal(&attacker, plural, &attempt).await?;
         wants(answer.as_deref(), NOT_ALLOWED).with_context(|| attempt.how)?;
@@ -228,7 +208,7 @@ async fn no_way_of_writing_an_extension_leads_around_the_policies() -> Result<()
             wants(answer.as_deref(), wanted).with_context(|| format!("{account}, {}", attempt.how))?;
         }
     }
-    let made = scenario.extensions().list(&ListParams::default()).await?.items;
+    let made = scenario.extensions().all().await?;
     let made = made.iter().filter(|made| made.name_any().starts_with(&second)).count();
     ensure!(made == 0, "{made} were made");
     nothing_of_an_extension_is_changed(&scenario, &attacker).await?;
@@ -291,7 +271,7 @@ fn merge(into: &mut Value, patch: &Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_way_of_writing_an_object_set_leads_to_anothers_account() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "setways").await?;
+    let scenario = Scenario::shared("setways").await?;
     olm_test::rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     let attacker = attacker(&scenario).await?;
     let plural = "clusterobjectsets";
@@ -309,10 +289,9 @@ async fn no_way_of_writing_an_object_set_leads_to_anothers_account() -> Result<(
         }
     }
 
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let name = format!("{}-mine", scenario.name);
     let read = async || -> Result<(Value, Value)> {
-        let found = sets.get(&name).await?;
+        let found = scenario.sets().get(&name).await?;
         Ok((serde_json::to_value(&found.spec)?, json!(found.annotations())))
     };
     for (what, account, namespace) in [
@@ -325,7 +304,7 @@ async fn no_way_of_writing_an_object_set_leads_to_anothers_account() -> Result<(
         let fields = json!({"metadata": {"annotations": {
             SERVICE_ACCOUNT_NAME_ANNOTATION: account, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: namespace,
         }}});
-        let mut before = serde_json::to_value(sets.get(&name).await?)?;
+        let mut before = serde_json::to_value(scenario.sets().get(&name).await?)?;
         before["metadata"]["managedFields"] = Value::Null;
         let mut after = before.clone();
         merge(&mut after, &fields);
@@ -342,18 +321,17 @@ async fn no_way_of_writing_an_object_set_leads_to_anothers_account() -> Result<(
         }
         status_changes_nothing_else(&attacker, plural, attempts, read).await?;
     }
-    let found = sets.get(&name).await?;
+    let found = scenario.sets().get(&name).await?;
     ensure!(found.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION).map(String::as_str) == Some(WEAK));
-    sets.delete(&name, &DeleteParams::default()).await.map(drop).map_err(Into::into)
+    scenario.sets().delete(&name, &DeleteParams::default()).await.map(drop).map_err(Into::into)
 }
 
 /// What costs the policies more than they may is refused, and can be deleted all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "much").await?;
+    let scenario = Scenario::shared("much").await?;
     olm_test::rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     let attacker = attacker(&scenario).await?;
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let references = |kind: &str| -> Vec<Value> {
         (0..MANY)
             .map(|i| json!({"apiVersion": "not.olm/v1", "kind": kind, "name": format!("n{i}"), "uid": format!("u{i}")}))
@@ -369,7 +347,7 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
     let claims = attempt("claims", "POST", "", WHOLE, many("ClusterExtension"));
     let answer = refusal(&attacker, "clusterobjectsets", &claims).await?;
     ensure!(answer.is_some(), "{MANY} claims were accepted");
-    let made = sets.create(&PostParams::default(), &serde_json::from_value(many("ConfigMap"))?).await?;
+    let made = scenario.sets().make(many("ConfigMap")).await?;
     let name = made.name_any();
     let target = format!("/{name}");
     let account = json!({"metadata": {"annotations": {SERVICE_ACCOUNT_NAME_ANNOTATION: ACCOUNT}}});
@@ -384,7 +362,7 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
     let answer =
         refusal(&attacker, "clusterobjectsets", &attempt("claim", "PATCH", &target, MERGE, claim)).await?;
     wants(answer.as_deref(), "'clusterobjectset-owner.olm.operatorframework.io' denied request")?;
-    sets.delete(&name, &DeleteParams::default()).await?;
+    scenario.sets().remove(&name).await?;
     let free = json!({"metadata": {"finalizers": null}});
     let answer =
         refusal(&attacker, "clusterobjectsets", &attempt("free", "PATCH", &target, MERGE, free.clone()))
@@ -392,12 +370,12 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
     ensure!(answer.is_none(), "its finalizers stay: {answer:?}");
 
     // The same with annotations of an extension.
-    let mut object = extension(&scenario, "none");
+    let mut object = scenario.extension_object("none");
     object["metadata"]["finalizers"] = json!(["example.com/held"]);
     for number in 0..4_000 {
         object["metadata"]["annotations"][format!("example.com/n{number}")] = "x".into();
     }
-    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+    scenario.extensions().make(object).await?;
     let target = format!("/{}", scenario.name);
     let mut unknown = json!({"metadata": {"annotations": {}}});
     for number in 0..MANY {
@@ -418,7 +396,7 @@ async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Re
         wants(answer.as_deref(), reason).with_context(|| how)?;
     }
     let extensions: Api<ClusterExtension> = Api::all(attacker.clone());
-    extensions.delete(&scenario.name, &DeleteParams::default()).await?;
+    extensions.remove(&scenario.name).await?;
     let answer =
         refusal(&attacker, "clusterextensions", &attempt("free", "PATCH", &target, MERGE, free)).await?;
     ensure!(answer.is_none(), "its finalizers stay: {answer:?}");

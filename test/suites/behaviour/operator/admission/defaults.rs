@@ -1,31 +1,10 @@
 //! The default account of revisions that somebody makes by hand, and what becomes of accounts while nobody guards them.
 
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::{admissionregistration::v1::ValidatingAdmissionPolicyBinding, core::v1::ConfigMap};
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Progressing, Ready, Succeeded},
-    names::{REVISION_OF_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION},
-    v1::ClusterObjectSet,
-};
-use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    operator::SYSTEM_NAMESPACE,
-    rights,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use olm_api::names::REVISION_OF_ANNOTATION;
+use olm_test::{prelude::*, rights};
 
 use super::{SUCCESSOR, TENANT, not_the_default, object_set, objection, set_default, wants};
-use crate::small::prepare;
 
 fn sets(client: &Client) -> Api<ClusterObjectSet> {
     Api::all(client.clone())
@@ -132,7 +111,7 @@ async fn a_revision_made_by_hand_uses_the_default_account_of_its_time() -> Resul
     lacks_an_account(&scenario, &first, &later(&scenario, SUCCESSOR)).await?;
     is_carried_out(&scenario, &second, ACCOUNT).await?;
     for name in [first, second] {
-        sets(&scenario.client).delete(&name, &DeleteParams::default()).await?;
+        sets(&scenario.client).remove(&name).await?;
     }
     Ok(())
 }
@@ -162,34 +141,29 @@ async fn a_default_account_that_was_set_later_is_not_used() -> Result<()> {
     lacks_an_account(&scenario, &before, &later(&scenario, SUCCESSOR)).await?;
 
     let settings: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
-    settings.delete("olmv1-settings", &DeleteParams::default()).await?;
+    settings.remove("olmv1-settings").await?;
     let unchecked = created(&scenario, &tenant, "unchecked").await?;
     lacks_an_account(&scenario, &unchecked, ": set ").await?;
     let again = json!({
         "metadata": {"name": "olmv1-settings", "namespace": SYSTEM_NAMESPACE},
         "data": {"default-service-account": format!("{}/{SUCCESSOR}", scenario.name)},
     });
-    settings.create(&PostParams::default(), &serde_json::from_value(again)?).await?;
+    settings.make(again).await?;
     lacks_an_account(&scenario, &unchecked, &later(&scenario, SUCCESSOR)).await?;
 
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
     for name in ["before", "unchecked"] {
-        ensure!(maps.get_opt(name).await?.is_none(), "{name} was carried out");
+        ensure!(scenario.maps().get_opt(name).await?.is_none(), "{name} was carried out");
     }
     // The remedy, for whoever may use an account.
     let patch = json!({"metadata": {"annotations": {
         SERVICE_ACCOUNT_NAME_ANNOTATION: ACCOUNT, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: scenario.name,
     }}});
-    sets(&tenant).patch(&before, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    sets(&tenant).merge(&before, &patch).await?;
     is_carried_out(&scenario, &before, ACCOUNT).await
 }
 
 async fn is_carried_out(scenario: &Scenario<'_>, set: &str, account: &str) -> Result<()> {
-    wait::until("the set to be carried out", DEADLINE, async || {
-        let status = sets(&scenario.client).get(set).await?.status.unwrap_or_default();
-        wait::check(status.conditions.is_true(Succeeded), || format!("{status:?}"))
-    })
-    .await?;
+    scenario.set_succeeds(set).await?;
     let wanted = [Some(scenario.name.clone()), Some(account.to_owned())];
     let found = accounts_of(scenario, set).await?;
     ensure!(found == wanted, "{found:?}");
@@ -202,14 +176,13 @@ async fn without_the_policies_no_revision_gets_another_account() -> Result<()> {
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "unguarded").await?;
     let bundle = small("unguarded", "1.0.0");
-    prepare(&scenario, std::slice::from_ref(&bundle), &[]).await?;
-    scenario.create_extension("unguarded", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(std::slice::from_ref(&bundle)).await?;
+    scenario.install("unguarded", json!({}), "1.0.0").await?;
     account(&scenario, SUCCESSOR).await?;
 
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(scenario.client.clone());
     let binding = "clusterobjectset-account.olm.operatorframework.io";
-    bindings.delete(binding, &DeleteParams::default()).await?;
+    bindings.remove(binding).await?;
     scenario
         .shows(Ready, &format!("False/Unguarded/ValidatingAdmissionPolicyBinding {binding:?} is absent"))
         .await?;

@@ -1,6 +1,5 @@
 //! A policy or a binding that is deleted or changed by hand is told until it is back.
 
-use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::{
     ClusterResourceScope,
     api::{
@@ -8,22 +7,13 @@ use k8s_openapi::{
         events::v1::Event,
     },
 };
-use kube::{
-    Api, Resource,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::ConditionType::{DeletionPolicy, Ready};
+use kube::Resource;
+use olm_api::ConditionType::DeletionPolicy;
 use olm_test::{
-    bundle::small,
-    scenario::Scenario,
+    prelude::*,
     scrape::{self, Scraper},
-    wait,
-    world::{DEADLINE, World},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
-
-use crate::small::{annotate, prepare};
 
 const OPEN: &str = "everyone who may write ClusterExtensions or ClusterObjectSets can use any ServiceAccount";
 const PASSED_OFF: &str =
@@ -50,11 +40,10 @@ const POLICIES: [(&str, &str); 8] = [
 async fn each_policy_that_is_gone_or_changed_is_told_until_it_is_back() -> Result<()> {
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "gone").await?;
-    prepare(&scenario, &[small("lamp", "1.0.0")], &[]).await?;
-    scenario.create_extension("lamp", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&[small("lamp", "1.0.0")]).await?;
+    scenario.install("lamp", json!({}), "1.0.0").await?;
     // One of the policies matters only to those who have a deletion policy.
-    annotate(&scenario, "deletion-policy", "RetainCRDs".into()).await?;
+    scenario.annotate("deletion-policy", "RetainCRDs".into()).await?;
     scenario.shows(DeletionPolicy, "True/RetainCRDs/").await?;
     scenario.shows(Ready, "True/Succeeded/").await?;
 
@@ -85,10 +74,10 @@ where
     let kept = serde_json::to_value(api.get(name).await?)?;
     let what = if weaken {
         let audit = json!({"spec": {"validationActions": ["Audit"]}});
-        api.patch(name, &PatchParams::default(), &Patch::Merge(&audit)).await?;
+        api.merge(name, &audit).await?;
         "differs from the manifests"
     } else {
-        api.delete(name, &DeleteParams::default()).await?;
+        api.remove(name).await?;
         "is absent"
     };
     let told = format!("{} {name:?} {what}", K::kind(&()));
@@ -103,7 +92,7 @@ where
         let again = json!({
             "apiVersion": kept["apiVersion"], "kind": kept["kind"], "metadata": {"name": name}, "spec": kept["spec"],
         });
-        api.create(&PostParams::default(), &serde_json::from_value(again)?).await?;
+        api.make(again).await?;
     }
     scenario.shows(Ready, "True/Succeeded/").await?;
     in_force(scenario, scraper, None).await
@@ -129,7 +118,7 @@ async fn in_force(scenario: &Scenario<'_>, scraper: &Scraper, missing: Option<&s
 async fn event(scenario: &Scenario<'_>, name: &str, text: &str) -> Result<()> {
     let events: Api<Event> = Api::all(scenario.client.clone());
     wait::until(&format!("an Event {text}"), DEADLINE, async || {
-        let all = serde_json::to_value(events.list(&ListParams::default()).await?.items)?;
+        let all = serde_json::to_value(events.all().await?)?;
         let about = |event: &&Value| {
             event["regarding"]["name"] == name
                 && (event["type"] == "Warning" && event["reason"] == "PolicyNotInForce")

@@ -1,35 +1,15 @@
 //! Who may create object sets makes none of them a revision of somebody else's extension: not by a claim, which
 //! admission refuses, and not by one that is there already, which is reported and left alone.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+use olm_api::names::{
+    BUNDLE_NAME, CONTENT_DIGEST_ANNOTATION, INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME,
+    PLAN_DIGEST_ANNOTATION, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_OF_ANNOTATION,
+    ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION, TAKEN_OVER_ANNOTATION,
+    WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
 };
-use olm_api::{
-    ConditionType::{Ready, Succeeded},
-    names::{
-        BUNDLE_NAME, BUNDLE_VERSION, CONTENT_DIGEST_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
-        MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PACKAGE_NAME, PLAN_DIGEST_ANNOTATION,
-        PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
-        SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
-        SERVICE_ACCOUNT_UID_ANNOTATION, TAKEN_OVER_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
-    },
-    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
-};
-use olm_test::{
-    bundle::small,
-    extension::ACCOUNT,
-    rights,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{prelude::*, rights};
 
 use super::{objection, objection_to_change, wants};
-use crate::small::{another, prepare, revisions};
 
 /// The API group and version of extensions.
 const OURS: &str = "olm.operatorframework.io/v1";
@@ -37,10 +17,6 @@ const OURS: &str = "olm.operatorframework.io/v1";
 const REFUSED: &str = "only the controller makes revisions of a ClusterExtension";
 /// The account of whoever attacks, which may do nothing but write ConfigMaps.
 const WEAK: &str = "weak";
-
-fn sets(scenario: &Scenario<'_>) -> Api<ClusterObjectSet> {
-    Api::all(scenario.client.clone())
-}
 
 /// A user with every verb on extensions and object sets who may use an account of the scenario's namespace.
 async fn attacker(scenario: &Scenario<'_>) -> Result<Client> {
@@ -122,10 +98,9 @@ fn claims(scenario: &Scenario<'_>, uid: &str) -> Vec<(&'static str, Value)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_but_the_controller_makes_revisions() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "owner").await?;
-    prepare(&scenario, &[small("owner", "1.0.0")], &[]).await?;
-    scenario.create_extension("owner", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    let scenario = Scenario::shared("owner").await?;
+    scenario.offer(&[small("owner", "1.0.0")]).await?;
+    scenario.install("owner", json!({}), "1.0.0").await?;
     weak_account(&scenario).await?;
     let attacker = attacker(&scenario).await?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
@@ -158,7 +133,7 @@ async fn nobody_but_the_controller_makes_revisions() -> Result<()> {
 /// What a revision says about itself is what the controller acts upon.
 async fn nothing_of_a_revision_is_changed(scenario: &Scenario<'_>, attacker: &Client) -> Result<()> {
     let revision = format!("{}-1", scenario.name);
-    let before = sets(scenario).get(&revision).await?;
+    let before = scenario.sets().get(&revision).await?;
     let names = [
         REVISION_OF_ANNOTATION,
         INPUTS_DIGEST_ANNOTATION,
@@ -210,7 +185,7 @@ async fn a_set_does_not_become_a_revision(
     // A foreign reference that controls nothing is no claim.
     mine["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u"}]);
-    let name = own.create(&PostParams::default(), &serde_json::from_value(mine)?).await?.name_any();
+    let name = own.make(mine).await?.name_any();
     let reference = |api_version: &str, controller: bool| {
         json!({"metadata": {"ownerReferences": [{"apiVersion": api_version, "kind": "ClusterExtension",
                "name": scenario.name, "uid": uid, "controller": controller}]}})
@@ -224,7 +199,7 @@ async fn a_set_does_not_become_a_revision(
     ];
     for dying in [false, true] {
         if dying {
-            own.delete(&name, &DeleteParams::default()).await?;
+            own.remove(&name).await?;
         }
         for patch in &patches {
             let told = objection_to_change::<ClusterObjectSet>(attacker, &name, patch).await?;
@@ -255,7 +230,7 @@ async fn names_of_accounts_are_names(scenario: &Scenario<'_>, attacker: &Client)
 /// Creates sets that claim the extension of this UID: with the next revision's name, with everything of the latest revision
 /// but mark and account, of a foreign API, and under the name of another extension.
 async fn plant(scenario: &Scenario<'_>, mine: &str, uid: &str) -> Result<Vec<Value>> {
-    let first = sets(scenario).get(&format!("{}-1", scenario.name)).await?;
+    let first = scenario.sets().get(&format!("{}-1", scenario.name)).await?;
 
     let kind = "ClusterExtension";
     let mut copy = labelled(
@@ -285,7 +260,7 @@ async fn plant(scenario: &Scenario<'_>, mine: &str, uid: &str) -> Result<Vec<Val
         owned(set(scenario, "named", 1000), OURS, kind, mine, uid),
     ];
     for set in &planted {
-        sets(scenario).create(&PostParams::default(), &serde_json::from_value(set.clone())?).await?;
+        scenario.sets().make(set.clone()).await?;
     }
     Ok(planted)
 }
@@ -293,32 +268,27 @@ async fn plant(scenario: &Scenario<'_>, mine: &str, uid: &str) -> Result<Vec<Val
 /// Sets that claim an extension and are there all the same, from before the policies or by an administrator's hand.
 #[tokio::test(flavor = "multi_thread")]
 async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "foreign").await?;
+    let scenario = Scenario::shared("foreign").await?;
     let group = scenario.group();
     let bundles = [
         small("foreign", "1.0.0").brings(&group, "Jewel"),
         small("foreign", "1.1.0").brings(&group, "Jewel").replaces("1.0.0"),
     ];
-    prepare(&scenario, &bundles, &[]).await?;
-    scenario.create_extension("foreign", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&bundles).await?;
+    scenario.install("foreign", json!({"version": "1.0.0"}), "1.0.0").await?;
     weak_account(&scenario).await?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
     let mine = format!("{}-mine", scenario.name);
-    another(&scenario, &mine, "no-such-package", json!({})).await?;
+    scenario.another(&mine, "no-such-package", json!({})).await?;
     let planted = plant(&scenario, &mine, &uid).await?;
     let named = |suffix: &str| format!("{}-{suffix}", scenario.name);
     // Their own account carries them out, which it may.
     for suffix in ["2", "99"] {
-        wait::until("a foreign set to be carried out by itself", DEADLINE, async || {
-            let status = sets(&scenario).get(&named(suffix)).await?.status.unwrap_or_default();
-            wait::check(status.conditions.is_true(Succeeded), || format!("{status:?}"))
-        })
-        .await?;
+        scenario.set_succeeds(&named(suffix)).await?;
     }
     wait::until("foreign sets to be reported", DEADLINE, async || {
         for suffix in ["2", "99"] {
-            let account = sets(&scenario).get(&named(suffix)).await?;
+            let account = scenario.sets().get(&named(suffix)).await?;
             let account = account.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION).cloned();
             if account.as_deref() != Some(WEAK) {
                 return Err(wait::Final(format!("{suffix} acts as {account:?}")).into());
@@ -335,9 +305,9 @@ async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Resu
     .await?;
 
     // None of them is the latest revision, and none gets the extension's account.
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
-    let numbers: Vec<i64> = revisions(&scenario)
+    scenario.upgrade("1.1.0").await?;
+    let numbers: Vec<i64> = scenario
+        .revisions()
         .await?
         .iter()
         .filter(|set| set.annotations().contains_key(REVISION_OF_ANNOTATION))
@@ -345,7 +315,7 @@ async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Resu
         .collect();
     ensure!(numbers == [3], "the name of 2 is taken: {numbers:?}");
     for suffix in ["2", "99"] {
-        let set = sets(&scenario).get(&named(suffix)).await?;
+        let set = scenario.sets().get(&named(suffix)).await?;
         let account = set.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION);
         ensure!(account.map(String::as_str) == Some(WEAK), "{suffix} acts as {account:?}");
         ensure!(set.spec.lifecycle_state == LifecycleState::Active, "{suffix} was archived");
@@ -360,7 +330,7 @@ async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Resu
     for set in &planted {
         let name = set["metadata"]["name"].as_str().unwrap_or_default();
         // Some are gone by the garbage collector.
-        let _ = sets(&scenario).delete(name, &DeleteParams::default()).await;
+        let _ = scenario.sets().delete(name, &DeleteParams::default()).await;
     }
     scenario.delete_extension().await
 }
@@ -368,42 +338,35 @@ async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Resu
 /// The mark alone says which extension is meant, and that one reports it at once, even while it cannot be worked on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_set_that_has_only_the_uid_of_an_extension_is_reported_by_it() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "meant").await?;
-    prepare(&scenario, &[small("meant", "1.0.0")], &[]).await?;
-    scenario.create_extension("meant", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    let scenario = Scenario::shared("meant").await?;
+    scenario.offer(&[small("meant", "1.0.0")]).await?;
+    scenario.install("meant", json!({}), "1.0.0").await?;
     weak_account(&scenario).await?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
     let marked = annotated(set(&scenario, "other", 1), REVISION_OF_ANNOTATION, &uid);
-    let marked = sets(&scenario).create(&PostParams::default(), &serde_json::from_value(marked)?).await?;
+    let marked = scenario.sets().make(marked).await?;
     let reported = async |state: &str| {
-        wait::until("the set to be reported", DEADLINE, async || {
-            let ready = scenario.shown().await?.condition(Ready);
-            let named = format!("and they are ignored: {:?}. Delete them.", marked.name_any());
-            wait::check(ready.starts_with(state) && ready.contains(&named), || ready)
-        })
-        .await
+        let named = format!("and they are ignored: {:?}. Delete them.", marked.name_any());
+        scenario.reports(Ready, |ready| ready.starts_with(state) && ready.contains(&named)).await
     };
     reported("True/Succeeded/").await?;
 
-    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    scenario.accounts().remove(ACCOUNT).await?;
     reported("False/Blocked/operation cannot proceed").await?;
-    sets(&scenario).delete(&marked.name_any(), &DeleteParams::default()).await?;
+    scenario.sets().remove(&marked.name_any()).await?;
     scenario.delete_extension().await
 }
 
 /// A mark that was written while the policies were missing is believed afterwards, and brings no account all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_marked_set_of_other_content_gets_no_account() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "marked").await?;
+    let scenario = Scenario::shared("marked").await?;
     let bundles = [small("marked", "1.0.0"), small("marked", "1.1.0").replaces("1.0.0")];
-    prepare(&scenario, &bundles, &[]).await?;
-    scenario.create_extension("marked", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&bundles).await?;
+    scenario.install("marked", json!({"version": "1.0.0"}), "1.0.0").await?;
     weak_account(&scenario).await?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
-    let first = sets(&scenario).get(&format!("{}-1", scenario.name)).await?;
+    let first = scenario.sets().get(&format!("{}-1", scenario.name)).await?;
     let mut forged = labelled(
         owned(set(&scenario, "99", 99), OURS, "ClusterExtension", &scenario.name, &uid),
         OWNER_NAME_LABEL,
@@ -419,24 +382,23 @@ async fn a_marked_set_of_other_content_gets_no_account() -> Result<()> {
             forged["metadata"]["annotations"][name] = value.as_str().into();
         }
     }
-    sets(&scenario).create(&PostParams::default(), &serde_json::from_value(forged)?).await?;
+    scenario.sets().make(forged).await?;
     let name = format!("{}-99", scenario.name);
     let acts_as = async || -> Result<Option<String>> {
-        let set = sets(&scenario).get(&name).await?;
+        let set = scenario.sets().get(&name).await?;
         Ok(set.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION).cloned())
     };
     // The next revision of the extension itself comes after it, with its own content and account.
     wait::until("a revision of the extension's own", DEADLINE, async || {
         ensure!(acts_as().await?.as_deref() == Some(WEAK), "it acts as {:?}", acts_as().await?);
-        let next = sets(&scenario).get(&format!("{}-100", scenario.name)).await?;
+        let next = scenario.sets().get(&format!("{}-100", scenario.name)).await?;
         let account = next.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION);
         ensure!(account.map(String::as_str) == Some(ACCOUNT), "{account:?}");
         Ok(())
     })
     .await?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
-    let gone = sets(&scenario).get_opt(&name).await?.is_none();
+    scenario.upgrade("1.1.0").await?;
+    let gone = scenario.sets().get_opt(&name).await?.is_none();
     ensure!(gone || acts_as().await?.as_deref() == Some(WEAK), "it got an account");
     scenario.delete_extension().await
 }
@@ -447,9 +409,8 @@ async fn a_set_of_a_foreign_api_archives_nothing() -> Result<()> {
     // A world of its own, whose garbage collector is stopped.
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "newer").await?;
-    prepare(&scenario, &[small("newer", "1.0.0")], &[]).await?;
-    scenario.create_extension("newer", json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&[small("newer", "1.0.0")]).await?;
+    scenario.install("newer", json!({}), "1.0.0").await?;
     weak_account(&scenario).await?;
     let collector = world.cluster.processes().iter().find(|p| p.name() == "kube-controller-manager");
     collector.context("no controller manager")?.kill()?;
@@ -459,19 +420,15 @@ async fn a_set_of_a_foreign_api_archives_nothing() -> Result<()> {
         ("above", owned(set(&scenario, "above", 1000), "not.olm/v1", kind, &scenario.name, &uid)),
         ("named", owned(set(&scenario, "named", 1001), OURS, kind, "mine", &uid)),
     ] {
-        sets(&scenario).create(&PostParams::default(), &serde_json::from_value(set)?).await?;
+        scenario.sets().make(set).await?;
         let name = format!("{}-{suffix}", scenario.name);
-        wait::until("the set to be carried out by itself", DEADLINE, async || {
-            let status = sets(&scenario).get(&name).await?.status.unwrap_or_default();
-            wait::check(status.conditions.is_true(Succeeded), || format!("{status:?}"))
-        })
-        .await?;
+        scenario.set_succeeds(&name).await?;
         // Its next pass is the one that archives what it supersedes.
         let patch = json!({"metadata": {"labels": {"team": "a"}}});
-        sets(&scenario).patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        scenario.sets().merge(&name, &patch).await?;
         let told = format!("{name:?}");
         wait::until("the set to be reported", DEADLINE, async || {
-            let first = sets(&scenario).get(&format!("{}-1", scenario.name)).await?;
+            let first = scenario.sets().get(&format!("{}-1", scenario.name)).await?;
             if first.spec.lifecycle_state != LifecycleState::Active {
                 return Err(wait::Final("the extension's revision was archived".to_owned()).into());
             }
@@ -481,7 +438,7 @@ async fn a_set_of_a_foreign_api_archives_nothing() -> Result<()> {
         })
         .await?;
     }
-    let first = sets(&scenario).get(&format!("{}-1", scenario.name)).await?;
+    let first = scenario.sets().get(&format!("{}-1", scenario.name)).await?;
     ensure!(first.spec.lifecycle_state == LifecycleState::Active, "the extension's revision was archived");
     let account = first.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION).map(String::as_str);
     ensure!(account == Some(ACCOUNT), "{account:?}");

@@ -1,38 +1,13 @@
 //! What the API server refuses to the controller itself, and what an extension shows then.
 
-use std::collections::BTreeSet;
-
-use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::{
     authorization::v1::SubjectAccessReview,
-    core::v1::Secret,
     rbac::v1::{ClusterRole, PolicyRule, Role},
 };
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Installed, Progressing, Stalled},
-    names::{OWNER_NAME_LABEL, REVISION_NAME_LABEL},
-    v1::ClusterObjectSet,
-};
-use olm_test::{
-    bundle::small,
-    extension::condition_text,
-    operator::{SYSTEM_NAMESPACE, USER},
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use olm_api::names::REVISION_NAME_LABEL;
+use olm_test::{operator::USER, prelude::*};
 
 use super::{rows, shows};
-use crate::{
-    set_tables::event,
-    small::{self, annotate, prepare, revisions},
-};
 
 /// The program's roles, as they are to be again.
 pub(crate) struct Rights {
@@ -103,7 +78,7 @@ async fn allowed(
     }))?;
     let reviews: Api<SubjectAccessReview> = Api::all(scenario.client.clone());
     wait::until(&format!("{verb} {resource} to be allowed: {wanted}"), DEADLINE, || async {
-        let answer = reviews.create(&PostParams::default(), &review).await?;
+        let answer = reviews.make(&review).await?;
         let found = answer.status.is_some_and(|status| status.allowed);
         wait::check(found == wanted, || format!("it is {found}"))
     })
@@ -120,23 +95,18 @@ async fn what_the_controller_may_not_do_is_told_with_the_step() -> Result<()> {
     let scenario = Scenario::new(&world, "steps").await?;
     let package = format!("{}-op", scenario.name);
     let late = format!("{}-late", scenario.name);
-    prepare(&scenario, &[small(&package, "1.0.0"), small(&late, "1.0.0").deployment(false)], &[]).await?;
+    scenario.offer(&[small(&package, "1.0.0"), small(&late, "1.0.0").deployment(false)]).await?;
     create_late(&scenario, &late).await?;
-    scenario.create_extension(&package, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
     // Archived revisions are kept, five beside the one that came before the latest.
     for number in 2..=8 {
-        annotate(&scenario, "reinstall", json!(format!("{number}"))).await?;
-        wait::until(&format!("revision {number} to be installed"), DEADLINE, || async {
-            let active: Vec<i64> = revisions(&scenario).await?.iter().map(|r| r.spec.revision).collect();
-            wait::check(active == [number], || format!("{active:?}"))
-        })
-        .await?;
+        scenario.annotate("reinstall", json!(format!("{number}"))).await?;
+        scenario.active(&[number]).await?;
     }
-    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
     wait::until("the oldest revision to be gone", DEADLINE, || async {
-        let found: BTreeSet<i64> = sets.list(&mine).await?.iter().map(|set| set.spec.revision).collect();
+        let found: BTreeSet<i64> =
+            scenario.sets().list(&mine).await?.iter().map(|set| set.spec.revision).collect();
         wait::check(found == (2..=8).collect(), || format!("{found:?}"))
     })
     .await?;
@@ -151,17 +121,13 @@ async fn what_the_controller_may_not_do_is_told_with_the_step() -> Result<()> {
             "creating new Revision: clusterobjectsets.olm.operatorframework.io ",
         ),
     ] {
-        let before = revisions(&scenario).await?.remove(0).spec.revision;
+        let before = scenario.revisions().await?.remove(0).spec.revision;
         let taken = take(&scenario, right).await?;
-        annotate(&scenario, "reinstall", json!(text)).await?;
+        scenario.annotate("reinstall", json!(text)).await?;
         scenario.shows(Progressing, &format!("{wrapped}{text}")).await?;
         scenario.shows(Installed, "True/Succeeded/").await?;
         give_back(&scenario, taken, right).await?;
-        wait::until(&format!("a revision after {before}"), DEADLINE, || async {
-            let found: Vec<i64> = revisions(&scenario).await?.iter().map(|r| r.spec.revision).collect();
-            wait::check(found == [before + 1], || format!("{found:?}"))
-        })
-        .await?;
+        scenario.active(&[before + 1]).await?;
     }
     a_record_that_cannot_be_written(&scenario, &wrapped).await?;
     secrets_without_an_owner(&scenario).await?;
@@ -180,19 +146,17 @@ async fn what_the_controller_may_not_do_is_told_with_the_step() -> Result<()> {
 
 /// An extension with a deadline of one minute, which the API allows only after its schema has been changed.
 async fn create_late(scenario: &Scenario<'_>, package: &str) -> Result<()> {
-    let crds: Api<
-        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-    > = Api::all(scenario.client.clone());
+    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
     for plural in ["clusterextensions", "clusterobjectsets"] {
         let name = format!("{plural}.{OLM}");
         let mut crd = serde_json::to_value(crds.get(&name).await?)?;
         let minimum = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/progressDeadlineMinutes/minimum";
         *crd.pointer_mut(minimum).context("the deadline has no minimum")? = json!(1);
         let patch = json!({"spec": {"versions": crd["spec"]["versions"]}});
-        crds.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        crds.merge(&name, &patch).await?;
     }
     wait::until("the schemas to be in force", DEADLINE, || async {
-        let mut extension = small::extension(scenario, package);
+        let mut extension = scenario.extension_object(package);
         extension["metadata"]["name"] = package.into();
         extension["spec"]["progressDeadlineMinutes"] = 1.into();
         let created =
@@ -205,14 +169,14 @@ async fn create_late(scenario: &Scenario<'_>, package: &str) -> Result<()> {
 /// The mutable part of the revision that is there.
 async fn a_record_that_cannot_be_written(scenario: &Scenario<'_>, wrapped: &str) -> Result<()> {
     let right = (OLM, "clusterobjectsets", "patch");
-    let revision = revisions(scenario).await?.remove(0).name_any();
+    let revision = scenario.revisions().await?.remove(0).name_any();
     let taken = take(scenario, right).await?;
     scenario.patch_extension(json!({"spec": {"progressDeadlineMinutes": 11}})).await?;
     let text = format!("patching {revision} Revision: clusterobjectsets.olm.operatorframework.io ");
     scenario.shows(Progressing, &format!("{wrapped}{text}")).await?;
     give_back(scenario, taken, right).await?;
     wait::until("the revision to have the deadline", DEADLINE, || async {
-        let found = revisions(scenario).await?.remove(0).spec.progress_deadline_minutes;
+        let found = scenario.revisions().await?.remove(0).spec.progress_deadline_minutes;
         wait::check(found == Some(11), || format!("{found:?}"))
     })
     .await
@@ -221,13 +185,13 @@ async fn a_record_that_cannot_be_written(scenario: &Scenario<'_>, wrapped: &str)
 /// Secrets that got no owner get it later, although their revision has rolled out meanwhile.
 async fn secrets_without_an_owner(scenario: &Scenario<'_>) -> Result<()> {
     let right = ("", "secrets", "patch");
-    let number = revisions(scenario).await?.remove(0).spec.revision + 1;
+    let number = scenario.revisions().await?.remove(0).spec.revision + 1;
     let taken = take(scenario, right).await?;
-    annotate(scenario, "reinstall", json!("without an owner")).await?;
+    scenario.annotate("reinstall", json!("without an owner")).await?;
     scenario.shows(Progressing, "True/Retrying/ensuring ownerReferences on ref Secrets: ").await?;
     // What the first pass said, which the next ones did not come to any more.
     let text = "patching ownerReferences on ref Secrets: secrets ";
-    event(scenario, "ClusterExtension", &scenario.name, "Retrying", text).await?;
+    scenario.event("ClusterExtension", &scenario.name, "Retrying", text).await?;
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     let mine = ListParams::default().labels(&format!("{REVISION_NAME_LABEL}={}-{number}", scenario.name));
     let owned = async || -> Result<Vec<bool>> {
@@ -236,11 +200,7 @@ async fn secrets_without_an_owner(scenario: &Scenario<'_>) -> Result<()> {
     };
     ensure!(owned().await? == [false]);
     give_back(scenario, taken, right).await?;
-    wait::until("the Secret to have an owner", DEADLINE, || async {
-        let found = owned().await?;
-        wait::check(found == [true], || format!("{found:?}"))
-    })
-    .await?;
+    eventually("the Secret to have an owner", async || owned().await, |found| *found == [true]).await?;
     scenario.installed("1.0.0").await
 }
 
@@ -249,10 +209,10 @@ async fn an_account_that_cannot_be_asked_for(scenario: &Scenario<'_>) -> Result<
     create_account(&scenario.client, &scenario.name, "second").await?;
     let taken = take(scenario, right).await?;
     let name = format!("{}-second", scenario.name);
-    let mut extension = small::extension(scenario, "no-such-package");
+    let mut extension = scenario.extension_object("no-such-package");
     extension["metadata"]["name"] = name.as_str().into();
     extension["spec"]["serviceAccount"]["name"] = "second".into();
-    scenario.extensions().create(&PostParams::default(), &serde_json::from_value(extension)?).await?;
+    scenario.extensions().make(extension).await?;
     let text =
         "operation cannot proceed due to the following validation error(s): error getting service account: ";
     wait::until("both conditions to tell of the account", DEADLINE, || async {
@@ -273,14 +233,10 @@ async fn an_account_that_cannot_be_asked_for(scenario: &Scenario<'_>) -> Result<
 /// Revisions are known from their watch, whether or not they may be listed.
 async fn revisions_that_may_not_be_listed(scenario: &Scenario<'_>) -> Result<()> {
     let right = (OLM, "clusterobjectsets", "list");
-    let before = revisions(scenario).await?.remove(0).spec.revision;
+    let before = scenario.revisions().await?.remove(0).spec.revision;
     let taken = take(scenario, right).await?;
-    annotate(scenario, "reinstall", json!("unlisted")).await?;
-    wait::until(&format!("a revision after {before}"), DEADLINE, || async {
-        let found: Vec<i64> = revisions(scenario).await?.iter().map(|r| r.spec.revision).collect();
-        wait::check(found == [before + 1], || format!("{found:?}"))
-    })
-    .await?;
+    scenario.annotate("reinstall", json!("unlisted")).await?;
+    scenario.active(&[before + 1]).await?;
     give_back(scenario, taken, right).await?;
     scenario.installed("1.0.0").await
 }

@@ -1,38 +1,13 @@
 //! What goes into a revision: each kind into its phase, and nothing that no Secret holds.
 
-use std::collections::BTreeSet;
-
-use anyhow::{Context as _, Result, ensure};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use k8s_openapi::api::{
-    core::v1::{ConfigMap, Secret, Service},
-    rbac::v1::ClusterRoleBinding,
-};
-use kube::{
-    Api, Client, ResourceExt as _,
-    api::{ListParams, PostParams},
-};
-use olm_api::{
-    ConditionType::{Installed, Progressing},
-    names::{OBJECT_FIELD_MANAGER, PACKAGE_NAME, REVISION_NAME_LABEL},
-    v1::ClusterObjectSet,
-};
+use k8s_openapi::api::{core::v1::Service, rbac::v1::ClusterRoleBinding};
+use olm_api::names::{OBJECT_FIELD_MANAGER, PACKAGE_NAME, REVISION_NAME_LABEL};
 use olm_object::ObjectKey;
 use olm_objectset::unpack;
-use olm_test::{
-    bundle::{Bundle, small, webhook},
-    cluster::AuditEvent,
-    extension::ACCOUNT,
-    operator::SYSTEM_NAMESPACE,
-    rights,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{bundle::webhook, cluster::AuditEvent, prelude::*, rights};
 
 use super::{rows, shows};
-use crate::small::{prepare, revisions};
 
 /// The phases of a revision and the objects of each, as they stand in its Secrets.
 async fn written(client: &Client, set: &ClusterObjectSet) -> Result<Vec<(String, Vec<Value>)>> {
@@ -208,8 +183,7 @@ fn plural(kind: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_kind_is_in_its_phase_and_the_phases_are_rolled_out_in_order() -> Result<()> {
-    let world = World::shared().await?;
-    let scenario = Scenario::new(world, "phases").await?;
+    let scenario = Scenario::shared("phases").await?;
     let package = format!("{}-op", scenario.name);
     let mut bundle = small(&package, "1.0.0").brings(&scenario.group(), "Beacon").deployment(true);
     for kind in ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook"] {
@@ -219,13 +193,12 @@ async fn each_kind_is_in_its_phase_and_the_phases_are_rolled_out_in_order() -> R
         bundle = bundle.webhook(webhook(kind, &name, &package, json!({"rules": rules})));
     }
     bundle = shipped(&scenario).into_iter().fold(bundle, Bundle::ships);
-    prepare(&scenario, &[bundle], &[]).await?;
+    scenario.offer(&[bundle]).await?;
     may_everything(&scenario).await?;
-    let mark = world.cluster.audit_mark()?;
-    scenario.create_extension(&package, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    let mark = scenario.world.cluster.audit_mark()?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
 
-    let set = revisions(&scenario).await?.remove(0);
+    let set = scenario.revisions().await?.remove(0);
     let found = kinds(&scenario.client, &set).await?;
     ensure!(found == wanted(&PHASES), "{found:?}");
     let phases = written(&scenario.client, &set).await?;
@@ -243,7 +216,7 @@ async fn each_kind_is_in_its_phase_and_the_phases_are_rolled_out_in_order() -> R
         phases.iter().position(|keys| keys.iter().any(is))
     };
     wait::until("the creation of everything to be in the audit log", DEADLINE, || async {
-        let events = world.cluster.audit_events_since(mark)?;
+        let events = scenario.world.cluster.audit_events_since(mark)?;
         let created =
             |event: &&AuditEvent| event.verb == "create" && event.code == 201 && !event.is_dry_run();
         let ours = events.iter().filter(|event| event.user == account).filter(created);
@@ -254,14 +227,13 @@ async fn each_kind_is_in_its_phase_and_the_phases_are_rolled_out_in_order() -> R
         wait::check(begun == [0, 1, 2, 3, 4, 5, 6, 7, 10].into(), || format!("{begun:?}"))
     })
     .await?;
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }
 
 /// More than a Secret holds, of an object that the API server would take.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_that_no_secret_holds_is_told_and_other_content_goes_on() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "heavy").await?;
+    let scenario = Scenario::shared("heavy").await?;
     let package = format!("{}-op", scenario.name);
     let mut noise = vec![0; 1_000_000];
     fastrand::Rng::with_seed(7).fill(&mut noise);
@@ -274,14 +246,15 @@ async fn an_object_that_no_secret_holds_is_told_and_other_content_goes_on() -> R
     let large = large.ships(map("wide", "a".repeat(1_000_000)));
     let large = large.ships(map("x", "b".repeat(600_000))).ships(map("y", "c".repeat(600_000)));
     let bundles = [small(&package, "1.0.0").ships(heavy.clone()), large];
-    prepare(&scenario, &bundles, &[]).await?;
+    scenario.offer(&bundles).await?;
     let mut rules = rights::rules_for(&[], &scenario.name)?;
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
     rules.allow_in_namespace(&[""], &["configmaps"], &verbs);
     rights::grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
     // It is no fault of the object.
-    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    maps.create(&PostParams { dry_run: true, ..PostParams::default() }, &serde_json::from_value(heavy)?)
+    scenario
+        .maps()
+        .create(&PostParams { dry_run: true, ..PostParams::default() }, &serde_json::from_value(heavy)?)
         .await?;
     scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
     let begin = format!(
@@ -295,16 +268,15 @@ async fn an_object_that_no_secret_holds_is_told_and_other_content_goes_on() -> R
     let bytes: usize = bytes.parse()?;
     ensure!(bytes > 1_000_000, "{told}");
     shows(&scenario, &scenario.name, &rows([(Installed, "False/Failed/No bundle installed")])).await?;
-    ensure!(revisions(&scenario).await?.is_empty(), "a revision was made");
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    ensure!(scenario.revisions().await?.is_empty(), "a revision was made");
+    scenario.upgrade("1.1.0").await?;
     large_content_is_spread(&scenario).await?;
     scenario.delete_extension().await
 }
 
 /// What is too large for a Secret is compressed, and what does not fit into one together lies in several.
 async fn large_content_is_spread(scenario: &Scenario<'_>) -> Result<()> {
-    let set = revisions(scenario).await?.remove(0);
+    let set = scenario.revisions().await?.remove(0);
     let found = kinds(&scenario.client, &set).await?;
     ensure!(found == wanted(&[("configuration", &["ConfigMap"; 4])]), "{found:?}");
     let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);

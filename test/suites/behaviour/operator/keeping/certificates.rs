@@ -1,21 +1,11 @@
 //! Webhooks that a policy keeps go on being served and trusted, with the certificate that stays beside them.
 
-use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{ResourceExt, api::PropagationPolicy};
+use kube::api::PropagationPolicy;
 use olm_api::{ConditionType::DeletionPolicy, names::OWNER_UID_ANNOTATION};
-use serde_json::json;
+use olm_test::prelude::*;
 
 use super::{by, gone, sets};
-use crate::{
-    small::annotate,
-    webhooks::{admitted, bundle, injected, scenario, secret, server::WebhookServer},
-};
-use olm_test::{
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
+use crate::webhooks::{admitted, bundle, injected, scenario, secret, server::WebhookServer};
 
 /// The Secret of before, with its certificate as it was.
 async fn kept(scenario: &Scenario<'_>, before: &Secret) -> Result<Secret> {
@@ -33,7 +23,7 @@ async fn outlives(propagation: PropagationPolicy) -> Result<()> {
     wait::until("the webhooks to be reached", DEADLINE, || admitted(&scenario, &server)).await?;
     let (before, bundles) = (secret(&scenario).await?, injected(&scenario).await?);
 
-    annotate(&scenario, "deletion-policy", "Orphan".into()).await?;
+    scenario.annotate("deletion-policy", "Orphan".into()).await?;
     scenario.shows(DeletionPolicy, "True/Orphan/").await?;
     let formed = kept(&scenario, &before).await?;
     ensure!(formed.owner_references().is_empty(), "the Secret has owners: {:?}", formed.metadata);
@@ -56,8 +46,7 @@ async fn outlives(propagation: PropagationPolicy) -> Result<()> {
     admitted(&scenario, &server).await.context("after the deletion")?;
 
     // A later extension goes on with the certificate, and takes it along when it goes.
-    scenario.create_extension(&scenario.name, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(&scenario.name, json!({}), "1.0.0").await?;
     let later = scenario.extensions().get(&scenario.name).await?.uid();
     // A revision that stood by itself counts as installed before it has looked at its Secret again.
     wait::until("the Secret to be the later extension's", DEADLINE, || async {
@@ -70,13 +59,8 @@ async fn outlives(propagation: PropagationPolicy) -> Result<()> {
     ensure!(injected(&scenario).await? == bundles, "another authority is trusted");
     admitted(&scenario, &server).await.context("after the adoption")?;
     // Until its revision has given the objects their owner back, the extension's deletion is refused.
-    wait::until("the earlier policy to be over", DEADLINE, || async {
-        let told = scenario.shown().await?.condition(DeletionPolicy);
-        wait::check(told.is_empty(), || told.clone())
-    })
-    .await?;
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.reports(DeletionPolicy, str::is_empty).await?;
+    scenario.uninstall().await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,15 +1,7 @@
 //! What is kept is kept as it is: the same objects, and each says what it said.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context as _, Result, ensure};
-use kube::{
-    ResourceExt as _,
-    api::{DynamicObject, ListParams},
-};
-use olm_api::names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, OWNER_UID_ANNOTATION, REVISION_ANNOTATION};
-use olm_test::{cluster::objects, scenario::Scenario};
-use serde_json::Value;
+use olm_api::names::{OBJECT_DATA_SECRET_TYPE, OWNER_UID_ANNOTATION, REVISION_ANNOTATION};
+use olm_test::{cluster::objects, prelude::*};
 
 use super::beacons;
 

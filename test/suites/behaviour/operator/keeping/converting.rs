@@ -1,44 +1,27 @@
 //! A kept CRD with webhook conversion is left without its webhook, or the deletion is held.
 
-use anyhow::{Result, ensure};
-use k8s_openapi::{
-    api::core::v1::ServiceAccount,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, PropagationPolicy},
-};
-use olm_api::ConditionType::{DeletionPolicy, Ready};
-use olm_test::{
-    extension::ACCOUNT,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use kube::api::PropagationPolicy;
+use olm_api::ConditionType::DeletionPolicy;
+use olm_test::prelude::*;
 use tempfile::TempDir;
 
 use super::{by, gone, objection, remove_rights};
-use crate::{small::annotate, webhooks::bundle};
+use crate::webhooks::bundle;
 
 async fn converting(base: &str) -> Result<(Scenario<'static>, TempDir)> {
-    let scenario = Scenario::new(World::shared().await?, base).await?;
+    let scenario = Scenario::shared(base).await?;
     let folder = tempfile::tempdir()?;
     bundle::with_webhooks(&scenario.name).write(folder.path())?;
     scenario.prepare(&scenario.name, &[("1.0.0", folder.path().to_owned())]).await?;
-    scenario.create_extension(&scenario.name, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(&scenario.name, json!({}), "1.0.0").await?;
     bundle::create_as_v1(&scenario).await?;
-    annotate(&scenario, "deletion-policy", "RetainCRDs".into()).await?;
+    scenario.annotate("deletion-policy", "RetainCRDs".into()).await?;
     scenario.shows(DeletionPolicy, "True/RetainCRDs/").await?;
     Ok((scenario, folder))
 }
 
 async fn crd(scenario: &Scenario<'_>) -> Result<Value> {
-    let api: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
-    Ok(serde_json::to_value(api.get(&bundle::crd_name(&scenario.name)).await?)?)
+    Ok(serde_json::to_value(scenario.crds().get(&bundle::crd_name(&scenario.name)).await?)?)
 }
 
 /// It serves the storage version alone, without a webhook, and the user's object can be read.
@@ -68,11 +51,10 @@ async fn a_kept_crd_serves_its_storage_version_without_its_webhook() -> Result<(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_is_held_while_objects_could_not_be_read_afterwards() -> Result<()> {
     let (scenario, folder) = converting("mixed").await?;
-    let api: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
     let stored = |versions: Value| {
         let patch = Patch::Merge(json!({"status": {"storedVersions": versions}}));
-        let (api, name) = (api.clone(), bundle::crd_name(&scenario.name));
-        async move { api.patch_status(&name, &PatchParams::default(), &patch).await }
+        let (crds, name) = (scenario.crds(), bundle::crd_name(&scenario.name));
+        async move { crds.patch_status(&name, &PatchParams::default(), &patch).await }
     };
     stored(json!(["v1", "v2"])).await?;
     scenario.shows(DeletionPolicy, "False/RetainCRDs/").await?;
@@ -85,8 +67,7 @@ async fn a_deletion_is_held_while_objects_could_not_be_read_afterwards() -> Resu
 
     // Without the account nobody may change the CRD: the extension waits, and its program is left alone.
     remove_rights(&scenario, &bundle::crd_name(&scenario.name)).await?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    accounts.delete(ACCOUNT, &DeleteParams::default()).await?;
+    scenario.accounts().remove(ACCOUNT).await?;
     scenario.extensions().delete(&scenario.name, &by(PropagationPolicy::Background)).await?;
     scenario.shows(Ready, "False/Blocked/The deletion is held: ").await?;
     let told = scenario.shown().await?.condition(Ready);

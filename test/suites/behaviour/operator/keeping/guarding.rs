@@ -1,26 +1,16 @@
 //! A deletion waits for its policy, and what is kept is nobody else's.
 
-use anyhow::{Result, ensure};
-use kube::ResourceExt;
-use olm_api::ConditionType::{DeletionPolicy, Progressing, Ready};
-use olm_test::{
-    extension::ACCOUNT,
-    rights::create_account,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use olm_api::ConditionType::DeletionPolicy;
+use olm_test::prelude::*;
 
 use super::{PACKAGE, crd, gone, in_force, in_use, objection, own_bundle, remove_rights, still_readable};
-use crate::small::{annotate, another, remove};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_is_refused_until_its_policy_is_in_force() -> Result<()> {
     let scenario = in_use(World::shared().await?, "heldback").await?;
     let definition = format!("beacons.{}", scenario.group());
     remove_rights(&scenario, &definition).await?;
-    annotate(&scenario, "deletion-policy", "Orphan".into()).await?;
+    scenario.annotate("deletion-policy", "Orphan".into()).await?;
     let told = objection(&scenario).await?;
     let wanted = "the deletion policy \"Orphan\" is not in force yet";
     ensure!(told.as_deref().is_some_and(|text| text.contains(wanted)), "{told:?}");
@@ -42,7 +32,7 @@ async fn a_deletion_is_refused_until_its_policy_is_in_force() -> Result<()> {
 
     // Without rights the references cannot be given back: it is said, and the deletion passes.
     remove_rights(&scenario, &definition).await?;
-    annotate(&scenario, "deletion-policy", json!(null)).await?;
+    scenario.annotate("deletion-policy", json!(null)).await?;
     let told = objection(&scenario).await?;
     ensure!(told.is_some_and(|text| text.contains("the deletion policy \"Delete\" is not in force yet")));
     scenario.shows(DeletionPolicy, "Unknown/Delete/").await?;
@@ -54,10 +44,10 @@ async fn a_deletion_is_refused_until_its_policy_is_in_force() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extension_without_revisions_can_be_deleted_under_a_policy() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "nothing").await?;
+    let scenario = Scenario::shared("nothing").await?;
     create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.create_extension("no-such-package", json!({})).await?;
-    annotate(&scenario, "deletion-policy", "RetainCRDs".into()).await?;
+    scenario.annotate("deletion-policy", "RetainCRDs".into()).await?;
     scenario.shows(DeletionPolicy, "True/RetainCRDs/").await?;
     ensure!(objection(&scenario).await?.is_none());
     gone(&scenario).await
@@ -70,7 +60,7 @@ async fn what_is_kept_is_no_other_extensions() -> Result<()> {
     ensure!(objection(&scenario).await?.is_none());
     gone(&scenario).await?;
     let other = format!("{}-other", scenario.name);
-    another(&scenario, &other, PACKAGE, json!({})).await?;
+    scenario.another(&other, PACKAGE, json!({})).await?;
     wait::until("the collision to be told", DEADLINE, || async {
         let status = scenario.extensions().get(&other).await?.status.unwrap_or_default();
         let told = status.conditions.find(Progressing).map(|c| c.message.clone()).unwrap_or_default();
@@ -81,11 +71,9 @@ async fn what_is_kept_is_no_other_extensions() -> Result<()> {
         wait::check(told.starts_with("revision object collisions in phase ") && told.contains(&kept), || told)
     })
     .await?;
-    remove(&scenario, &other).await?;
+    scenario.remove_extension(&other).await?;
     still_readable(&scenario).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.install(PACKAGE, json!({}), "1.0.0").await?;
     still_readable(&scenario).await?;
-    scenario.delete_extension().await?;
-    scenario.nothing_left().await
+    scenario.uninstall().await
 }

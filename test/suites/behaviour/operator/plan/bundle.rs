@@ -1,10 +1,9 @@
 //! A small operator in versions that differ where plans look.
 
-use std::path::Path;
-
-use anyhow::Result;
-use olm_test::bundle::{Bundle, config_map, crd, deployment};
-use serde_json::{Value, json};
+use olm_test::{
+    bundle::{config_map, crd, deployment},
+    prelude::*,
+};
 
 pub(super) const PACKAGE: &str = "plans";
 /// What the Secrets of the versions hold; nobody may print it.

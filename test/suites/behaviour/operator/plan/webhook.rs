@@ -1,26 +1,17 @@
 //! A webhook on ConfigMaps that refuses to be asked in a dry-run, with the words of the API server about webhooks
 //! that declare side effects.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::Result;
 use axum::{Json, Router, extract::State};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
 use olm_runtime::{ServerLimits, listen, serve};
-use olm_test::{pki::Authority, scenario::Scenario, wait, world::DEADLINE};
+use olm_test::{pki::Authority, prelude::*};
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
-use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Serves until it is dropped.
@@ -58,8 +49,7 @@ impl NoDryRuns {
         }))?;
         Api::all(scenario.client.clone()).create(&PostParams::default(), &webhook).await?;
         let this = Self { refused, _stop: stop.drop_guard() };
-        let maps: Api<k8s_openapi::api::core::v1::ConfigMap> =
-            Api::namespaced(scenario.client.clone(), &scenario.name);
+        let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
         wait::until("the webhook to be asked", DEADLINE, async || {
             let probe = serde_json::from_value(json!({"metadata": {"generateName": "probe-"}}))?;
             let params = PostParams { dry_run: true, ..PostParams::default() };
@@ -77,7 +67,7 @@ impl NoDryRuns {
 
     pub(super) async fn remove(self, scenario: &Scenario<'_>) -> Result<()> {
         let api: Api<ValidatingWebhookConfiguration> = Api::all(scenario.client.clone());
-        api.delete(&scenario.name, &DeleteParams::default()).await?;
+        api.remove(&scenario.name).await?;
         Ok(())
     }
 }

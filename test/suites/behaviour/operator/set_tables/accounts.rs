@@ -1,11 +1,8 @@
 //! Whom a revision acts as.
 
-use anyhow::{Result, ensure};
-use olm_api::{ConditionType::Progressing, names::OWNER_NAME_LABEL};
-use serde_json::json;
+use olm_test::prelude::*;
 
-use super::{begins, create_like, idle_extension, inline, map, maps, owned_by, scenario, spec};
-use olm_test::world::World;
+use super::{begins, create_like, idle_extension, inline, map, owned_by, scenario, spec};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_gives_no_account() -> Result<()> {
@@ -23,7 +20,7 @@ async fn a_claim_gives_no_account() -> Result<()> {
             scenario.name
         );
         begins(&scenario, &set, Progressing, &text).await?;
-        ensure!(maps(&scenario).get_opt(suffix).await?.is_none(), "{suffix}: it borrowed an account");
+        ensure!(scenario.maps().get_opt(suffix).await?.is_none(), "{suffix}: it borrowed an account");
     }
     scenario.delete_extension().await
 }

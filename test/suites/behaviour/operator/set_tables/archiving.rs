@@ -1,21 +1,9 @@
 //! Archiving: in reverse order, by ownership, and with its conditions.
 
-use anyhow::{Result, ensure};
-use kube::{
-    ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
-};
-use olm_api::ConditionType::{Available, Progressing, Ready};
-use olm_test::{
-    kstatus::Status,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::json;
+use olm_test::{kstatus::Status, prelude::*};
 
 use super::{
-    begins, controller, create, event, inline, map, maps, patch, replace_rules, rolled_out, scenario, sets,
-    shows, spec, verdict,
+    begins, controller, create, inline, map, patch, replace_rules, rolled_out, scenario, shows, spec, verdict,
 };
 
 const ARCHIVING: &str = "True/Retrying/removing revision resources that are not owned by another revision";
@@ -35,7 +23,7 @@ async fn objects_go_in_reverse_order_and_only_those_of_the_revision() -> Result<
     begins(&scenario, &rival, Progressing, "True/Retrying/revision object collisions in phase 0\n").await?;
     patch(&scenario, &rival, archive.clone()).await?;
     shows(&scenario, &rival, Progressing, "False/Archived/revision is archived").await?;
-    let uid = sets(&scenario).get(&set).await?.uid();
+    let uid = scenario.sets().get(&set).await?.uid();
     ensure!(controller(&scenario, "first").await? == uid, "the rival removed what was not its own");
 
     // Somebody takes one object over: it is let go, not deleted.
@@ -43,25 +31,25 @@ async fn objects_go_in_reverse_order_and_only_those_of_the_revision() -> Result<
     shows(&scenario, &set, Progressing, ARCHIVING).await?;
     ensure!(verdict(&scenario, &set).await? == Status::InProgress, "something is being removed");
     ensure!(
-        maps(&scenario).get_opt("first").await?.is_some(),
+        scenario.maps().get_opt("first").await?.is_some(),
         "the first phase went before the last was gone"
     );
-    let boss = maps(&scenario).get("held").await?;
+    let boss = scenario.maps().get("held").await?;
     let taken = json!({"metadata": {"ownerReferences": [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "held", "uid": boss.uid(), "controller": true},
         {"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet", "name": set, "uid": uid, "controller": false},
     ]}});
-    maps(&scenario).patch("given", &PatchParams::default(), &Patch::Merge(&taken)).await?;
+    scenario.maps().merge("given", &taken).await?;
     let free = json!({"metadata": {"finalizers": null}});
-    maps(&scenario).patch("held", &PatchParams::default(), &Patch::Merge(&free)).await?;
+    scenario.maps().merge("held", &free).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
     shows(&scenario, &set, Available, "Unknown/Archived/revision is archived").await?;
     shows(&scenario, &set, Ready, "True/Archived/revision is archived").await?;
     ensure!(verdict(&scenario, &set).await? == Status::Current, "archived as its spec wants it");
-    event(&scenario, "ClusterObjectSet", &set, "Archived", "revision is archived").await?;
-    ensure!(maps(&scenario).get_opt("first").await?.is_none(), "left after teardown");
+    scenario.event("ClusterObjectSet", &set, "Archived", "revision is archived").await?;
+    ensure!(scenario.maps().get_opt("first").await?.is_none(), "left after teardown");
     wait::until("the finalizer to go", DEADLINE, || async {
-        let left = sets(&scenario).get(&set).await?.finalizers().to_vec();
+        let left = scenario.sets().get(&set).await?.finalizers().to_vec();
         wait::check(left.is_empty(), || format!("{left:?}"))
     })
     .await?;
@@ -84,7 +72,7 @@ async fn a_teardown_without_rights_is_told_and_goes_on_with_them() -> Result<()>
     begins(&scenario, &set, Progressing, &text).await?;
     replace_rules(&scenario, &rules).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
-    ensure!(maps(&scenario).get_opt("kept").await?.is_none(), "left after teardown");
-    sets(&scenario).delete(&set, &DeleteParams::default()).await?;
+    ensure!(scenario.maps().get_opt("kept").await?.is_none(), "left after teardown");
+    scenario.sets().remove(&set).await?;
     Ok(())
 }

@@ -1,22 +1,8 @@
 //! Objects that OLM Classic manages.
 
-use anyhow::Result;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
-use olm_api::ConditionType::Progressing;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
-use super::{create, inline, map, maps, scenario, shows, spec};
-use crate::small::prepare;
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
+use super::{create, inline, map, scenario, shows, spec};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_of_a_csv_or_subscription_is_reported_with_its_owner() -> Result<()> {
@@ -30,7 +16,7 @@ async fn an_object_of_a_csv_or_subscription_is_reported_with_its_owner() -> Resu
     for (name, labels, owner) in rows {
         let mut found = map(&scenario, name);
         found["metadata"]["labels"] = labels;
-        maps(&scenario).create(&PostParams::default(), &serde_json::from_value(found)?).await?;
+        scenario.maps().make(found).await?;
         let set = create(&scenario, name, spec(&[("one", inline(&[map(&scenario, name)]))])).await?;
         let wanted = format!(
             "True/Retrying/revision object collisions in phase 0\nObject ConfigMap.v1 {}/{name}\nAction: \"Collision\"\nManaged by OLM Classic: {owner}",
@@ -43,10 +29,9 @@ async fn an_object_of_a_csv_or_subscription_is_reported_with_its_owner() -> Resu
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crd_of_classic_is_reported_on_the_extension() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "classic-crd").await?;
+    let scenario = Scenario::shared("classic-crd").await?;
     let group = scenario.group();
-    prepare(&scenario, &[small("taken", "1.0.0").brings(&group, "Beacon")], &[]).await?;
-    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
+    scenario.offer(&[small("taken", "1.0.0").brings(&group, "Beacon")]).await?;
     let name = format!("beacons.{group}");
     let crd: Value = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -57,16 +42,12 @@ async fn a_crd_of_classic_is_reported_on_the_extension() -> Result<()> {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
         },
     });
-    crds.create(&PostParams::default(), &serde_json::from_value(crd)?).await?;
+    scenario.crds().make(crd).await?;
     scenario.create_extension("taken", json!({})).await?;
-    wait::until("the extension to name who has the CRD", DEADLINE, || async {
-        let told = scenario.shown().await?.condition(Progressing);
-        let wanted = "Managed by OLM Classic: ClusterServiceVersion operators/taken.v0.9.0";
-        wait::check(told.starts_with("True/Retrying/") && told.contains(wanted), || told.clone())
-    })
-    .await?;
+    let wanted = "Managed by OLM Classic: ClusterServiceVersion operators/taken.v0.9.0";
+    scenario.reports(Progressing, |told| told.starts_with("True/Retrying/") && told.contains(wanted)).await?;
     // Once it is gone there, the extension goes on.
-    crds.delete(&name, &DeleteParams::default()).await?;
+    scenario.crds().remove(&name).await?;
     scenario.installed("1.0.0").await?;
     scenario.delete_extension().await
 }

@@ -1,14 +1,9 @@
 //! The collision table at its three levels.
 
+use olm_test::prelude::*;
 use std::fmt::Write as _;
 
-use anyhow::{Context, Result, ensure};
-use kube::{ResourceExt, api::PostParams};
-use olm_api::ConditionType::{Available, Progressing};
-use serde_json::{Value, json};
-
-use super::{controller, create, event, map, maps, rolled_out, scenario, sets, shows, spec};
-use olm_test::{scenario::Scenario, world::World};
+use super::{controller, create, map, rolled_out, scenario, shows, spec};
 
 /// Puts the protection that counts at one of the levels (spec, phase, object), and others above it.
 fn protected(level: usize, protection: &str, object: &Value) -> Value {
@@ -36,16 +31,14 @@ async fn leave(scenario: &Scenario<'_>, name: &str, metadata: Value) -> Result<(
     for (key, value) in metadata.as_object().context("metadata")? {
         found["metadata"][key] = value.clone();
     }
-    maps(scenario).create(&PostParams::default(), &serde_json::from_value(found)?).await?;
+    scenario.maps().make(found).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn owner_and_innermost_protection_decide() -> Result<()> {
     let scenario = scenario(World::shared().await?, "collide").await?;
-    let boss = maps(&scenario)
-        .create(&PostParams::default(), &serde_json::from_value(map(&scenario, "boss"))?)
-        .await?;
+    let boss = scenario.maps().make(map(&scenario, "boss")).await?;
     let controlled = json!({"ownerReferences": [{
         "apiVersion": "v1", "kind": "ConfigMap", "name": "boss", "uid": boss.uid(), "controller": true,
     }]});
@@ -70,10 +63,10 @@ async fn owner_and_innermost_protection_decide() -> Result<()> {
     }
     for (who, name, set, adopted) in rows {
         let data =
-            || async { Ok::<_, anyhow::Error>(maps(&scenario).get(&name).await?.data.unwrap_or_default()) };
+            || async { Ok::<_, anyhow::Error>(scenario.maps().get(&name).await?.data.unwrap_or_default()) };
         if adopted {
             rolled_out(&scenario, &set).await.with_context(|| name.clone())?;
-            let uid = sets(&scenario).get(&set).await?.uid();
+            let uid = scenario.sets().get(&set).await?.uid();
             ensure!(controller(&scenario, &name).await? == uid, "{name} was not taken over");
             ensure!(data().await?["a"] == "b", "{name} was not written");
         } else {
@@ -82,7 +75,7 @@ async fn owner_and_innermost_protection_decide() -> Result<()> {
                 scenario.name
             );
             if who == "foreign" {
-                let owner = &serde_json::to_value(maps(&scenario).get(&name).await?)?["metadata"]["ownerReferences"]
+                let owner = &serde_json::to_value(scenario.maps().get(&name).await?)?["metadata"]["ownerReferences"]
                     [0];
                 write!(report, "\nConflicting Owner: {owner}")?;
             }
@@ -96,5 +89,5 @@ async fn owner_and_innermost_protection_decide() -> Result<()> {
         }
     }
     let set = format!("{}-foreign-prevent-0", scenario.name);
-    event(&scenario, "ClusterObjectSet", &set, "Collision", "foreign-prevent-0").await
+    scenario.event("ClusterObjectSet", &set, "Collision", "foreign-prevent-0").await
 }

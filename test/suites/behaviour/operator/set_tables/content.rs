@@ -2,35 +2,17 @@
 
 use std::io::Write as _;
 
-use anyhow::{Result, ensure};
 use flate2::{Compression, write::GzEncoder};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
-use olm_api::ConditionType::{Progressing, Stalled};
-use olm_test::{
-    kstatus::Status,
-    operator::SYSTEM_NAMESPACE,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{kstatus::Status, prelude::*};
 
-use super::{begins, create, event, inline, map, maps, rolled_out, scenario, sets, shows, spec, verdict};
-
-fn secrets(scenario: &Scenario<'_>) -> Api<Secret> {
-    Api::namespaced(scenario.client.clone(), &scenario.name)
-}
+use super::{begins, create, inline, map, rolled_out, scenario, shows, spec, verdict};
 
 async fn secret(scenario: &Scenario<'_>, name: &str, immutable: bool, data: Value) -> Result<()> {
     let secret: Secret = serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": scenario.name},
         "immutable": immutable, "stringData": data,
     }))?;
-    secrets(scenario).create(&PostParams::default(), &secret).await?;
+    scenario.secrets().make(&secret).await?;
     Ok(())
 }
 
@@ -67,7 +49,7 @@ async fn contents(scenario: &Scenario<'_>) -> Result<()> {
         data: Some([("broken".to_owned(), broken), ("bomb".to_owned(), bomb(&good)?)].into()),
         ..Secret::default()
     };
-    secrets(scenario).create(&PostParams::default(), &secret).await?;
+    scenario.secrets().make(&secret).await?;
     Ok(())
 }
 
@@ -76,41 +58,35 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
     let scenario = scenario(World::shared().await?, "refs").await?;
     let place = scenario.name.as_str();
     contents(&scenario).await?;
+    let resolving = |cause: &str| format!("True/Retrying/resolving ref in phase \"one\": {cause}");
+    let twice = format!("Object ConfigMap.v1 {place}/twice: Duplicate object also found in phases one");
     let rows = [
         (
             "missing",
             reference(place, "none", "good"),
-            format!(
-                "True/Retrying/resolving ref in phase \"one\": getting Secret {place}/none: secrets \"none\" not found"
-            ),
+            resolving(&format!("getting Secret {place}/none: secrets \"none\" not found")),
         ),
         (
             "key",
             reference(place, "content", "other"),
-            format!(
-                "True/Retrying/resolving ref in phase \"one\": key \"other\" not found in Secret {place}/content"
-            ),
+            resolving(&format!("key \"other\" not found in Secret {place}/content")),
         ),
         (
             "garbage",
             reference(place, "content", "garbage"),
-            format!(
-                "True/Retrying/resolving ref in phase \"one\": unmarshaling object from key \"garbage\" in Secret {place}/content: "
-            ),
+            resolving(&format!("unmarshaling object from key \"garbage\" in Secret {place}/content: ")),
         ),
         (
             "gzip",
             reference(place, "packed", "broken"),
-            format!(
-                "True/Retrying/resolving ref in phase \"one\": decompressing key \"broken\" in Secret {place}/packed: "
-            ),
+            resolving(&format!("decompressing key \"broken\" in Secret {place}/packed: ")),
         ),
         (
             "bomb",
             reference(place, "packed", "bomb"),
-            format!(
-                "True/Retrying/resolving ref in phase \"one\": decompressed data for key \"bomb\" in Secret {place}/packed exceeds maximum size (10485760 bytes)"
-            ),
+            resolving(&format!(
+                "decompressed data for key \"bomb\" in Secret {place}/packed exceeds maximum size (10485760 bytes)"
+            )),
         ),
         (
             "forbidden",
@@ -120,15 +96,12 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
         (
             "system",
             reference(SYSTEM_NAMESPACE, "none", "y"),
-            "True/Retrying/resolving ref in phase \"one\": getting Secret olmv1-system/none: secrets \"none\" not found"
-                .to_owned(),
+            resolving("getting Secret olmv1-system/none: secrets \"none\" not found"),
         ),
         (
             "twice",
             inline(&[map(&scenario, "twice"), map(&scenario, "once"), map(&scenario, "twice")]),
-            format!(
-                "True/Retrying/revision validation error: Object ConfigMap.v1 {place}/twice: Duplicate object also found in phases one"
-            ),
+            format!("True/Retrying/revision validation error: {twice}"),
         ),
     ];
     for (suffix, objects, _) in &rows {
@@ -138,10 +111,10 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
         let set = format!("{place}-{suffix}");
         tells(&scenario, &set, wanted).await?;
         // Nothing was touched, so nothing holds the set.
-        sets(&scenario).delete(&set, &DeleteParams::default()).await?;
+        scenario.sets().remove(&set).await?;
     }
-    ensure!(maps(&scenario).get_opt("twice").await?.is_none(), "one of two equals was written");
-    event(&scenario, "ClusterObjectSet", &format!("{place}-forbidden"), "Blocked", "is forbidden").await?;
+    ensure!(scenario.maps().get_opt("twice").await?.is_none(), "one of two equals was written");
+    scenario.event("ClusterObjectSet", &format!("{place}-forbidden"), "Blocked", "is forbidden").await?;
 
     let set = create(&scenario, "good", spec(&[("one", reference(place, "content", "good"))])).await?;
     rolled_out(&scenario, &set).await
@@ -160,7 +133,7 @@ async fn mutable_and_changed_content_blocks_until_it_is_put_right() -> Result<()
     shows(&scenario, &set, Stalled, &wanted.replace("False/", "True/")).await?;
     ensure!(verdict(&scenario, &set).await? == Status::Failed, "somebody must act");
     let immutable = Patch::Merge(json!({"immutable": true}));
-    secrets(&scenario).patch("mutable", &PatchParams::default(), &immutable).await?;
+    scenario.secrets().patch("mutable", &PatchParams::default(), &immutable).await?;
     rolled_out(&scenario, &set).await?;
 
     let content = map(&scenario, "kept").to_string();
@@ -168,9 +141,9 @@ async fn mutable_and_changed_content_blocks_until_it_is_put_right() -> Result<()
     let set = create(&scenario, "content", spec(&[("one", reference(place, "content", "k"))])).await?;
     rolled_out(&scenario, &set).await?;
     let digest =
-        sets(&scenario).get(&set).await?.status.unwrap_or_default().observed_phases[0].digest.clone();
+        scenario.sets().get(&set).await?.status.unwrap_or_default().observed_phases[0].digest.clone();
     let again = async |data: &str| {
-        secrets(&scenario).delete("content", &DeleteParams::default()).await?;
+        scenario.secrets().remove("content").await?;
         secret(&scenario, "content", true, json!({"k": data})).await?;
         // An event of the set's own: Secrets of others are not watched.
         let touch = json!({"metadata": {"annotations": {"touched": data.len().to_string()}}});
@@ -190,7 +163,7 @@ async fn mutable_and_changed_content_blocks_until_it_is_put_right() -> Result<()
         ),
         "{told}"
     );
-    let data = maps(&scenario).get("kept").await?.data.unwrap_or_default();
+    let data = scenario.maps().get("kept").await?.data.unwrap_or_default();
     ensure!(data["a"] == "b", "the changed content was written");
     again(&content).await?;
     rolled_out(&scenario, &set).await?;
@@ -223,7 +196,7 @@ async fn secrets_of_others_in_the_system_namespace_are_not_used() -> Result<()> 
             "metadata": {"name": named(suffix), "namespace": SYSTEM_NAMESPACE, "labels": labels},
             "stringData": {&key: object},
         }))?;
-        system.create(&PostParams::default(), &secret).await?;
+        system.make(&secret).await?;
         let content = reference(SYSTEM_NAMESPACE, &named(suffix), &key);
         create(&scenario, suffix, spec(&[("one", content)])).await?;
     }
@@ -236,9 +209,9 @@ async fn secrets_of_others_in_the_system_namespace_are_not_used() -> Result<()> 
                 "False/Blocked/Secret {SYSTEM_NAMESPACE}/{set} in the system namespace does not belong to this revision: it must be of type {data}, carry the label {revision_name}={set}, the same label {owner_name} as the revision, and have no other owner"
             );
             shows(&scenario, &set, Progressing, &wanted).await?;
-            ensure!(maps(&scenario).get_opt(suffix).await?.is_none(), "{suffix} was written");
+            ensure!(scenario.maps().get_opt(suffix).await?.is_none(), "{suffix} was written");
         }
-        system.delete(&set, &DeleteParams::default()).await?;
+        system.remove(&set).await?;
     }
     Ok(())
 }
@@ -253,8 +226,5 @@ async fn a_secret_that_comes_later_is_waited_for() -> Result<()> {
     );
     shows(&scenario, &set, Progressing, &missing).await?;
     secret(&scenario, "content", true, json!({"k": map(&scenario, "late").to_string()})).await?;
-    wait::until("the object of the Secret", DEADLINE, || async {
-        wait::check(maps(&scenario).get_opt("late").await?.is_some(), || "not there".into())
-    })
-    .await
+    scenario.maps().appears("late").await
 }

@@ -1,22 +1,9 @@
 //! An aggregated API server that is down.
 
-use anyhow::Result;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::{
-    Api,
-    api::{DeleteParams, PostParams},
-};
-use olm_api::ConditionType::{Progressing, Succeeded};
-use serde_json::json;
+use olm_test::prelude::*;
 
 use super::{begins, create, inline, map, rolled_out, scenario, shows, spec};
-use crate::small::prepare;
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
 
 const GROUP: &str = "absent.example.com";
 
@@ -34,7 +21,7 @@ async fn a_broken_api_hurts_only_who_needs_it() -> Result<()> {
             "insecureSkipTLSVerify": true, "service": {"name": "nobody", "namespace": "kube-system"},
         },
     }))?;
-    services.create(&PostParams::default(), &service).await?;
+    services.make(&service).await?;
     wait::until("the API to be unavailable", DEADLINE, || async {
         let conditions = services.get(&name).await?.status.unwrap_or_default().conditions.unwrap_or_default();
         wait::check(conditions.iter().any(|c| c.type_ == "Available" && c.status == "False"), || {
@@ -55,12 +42,11 @@ async fn a_broken_api_hurts_only_who_needs_it() -> Result<()> {
     // A whole extension: discovery, preflight, dry-run, watches.
     let extension = Scenario::new(&world, "fine").await?;
     let bundle = small("lamp", "1.0.0").brings(&extension.group(), "Lamp");
-    prepare(&extension, &[bundle], &[]).await?;
-    extension.create_extension("lamp", json!({})).await?;
-    extension.installed("1.0.0").await?;
+    extension.offer(&[bundle]).await?;
+    extension.install("lamp", json!({}), "1.0.0").await?;
 
     // Without the broken API the kind is simply not known, and who needs it hears so.
-    services.delete(&name, &DeleteParams::default()).await?;
+    services.remove(&name).await?;
     let text = format!(
         "True/Retrying/Object Thing.{GROUP}/v1 {}/x: no matches for kind \"Thing\" in version \"{GROUP}/v1\"",
         scenario.name

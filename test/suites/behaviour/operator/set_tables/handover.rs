@@ -1,48 +1,30 @@
 //! From one revision of an extension to the next: no object is away for a moment.
 
-use anyhow::{Context as _, Result, ensure};
-use kube::{ResourceExt, api::DeleteParams};
-use olm_api::{
-    ConditionType::{Progressing, Ready},
-    v1::LifecycleState,
-};
-use serde_json::json;
+use olm_test::prelude::*;
 
-use super::{begins, controller, create_with, event, inline, map, maps, sets, shows, spec};
-use crate::small::prepare;
-use olm_test::{
-    bundle::small,
-    scenario::Scenario,
-    wait,
-    world::{DEADLINE, World},
-};
+use super::{begins, controller, create_with, inline, map, shows, spec};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_change_hands_and_each_step_is_an_event() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "handover").await?;
+    let scenario = Scenario::shared("handover").await?;
     let bundles = [small("lamp", "1.0.0"), small("lamp", "1.1.0").replaces("1.0.0")];
-    prepare(&scenario, &bundles, &[]).await?;
-    scenario.create_extension("lamp", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
-    let before = maps(&scenario).get("lamp-data").await?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
+    scenario.offer(&bundles).await?;
+    scenario.install("lamp", json!({"version": "1.0.0"}), "1.0.0").await?;
+    let before = scenario.maps().get("lamp-data").await?;
+    scenario.upgrade("1.1.0").await?;
     let (first, second) = (format!("{}-1", scenario.name), format!("{}-2", scenario.name));
     shows(&scenario, &first, Progressing, "False/Archived/revision is archived").await?;
-    let after = maps(&scenario).get("lamp-data").await?;
+    let after = scenario.maps().get("lamp-data").await?;
     ensure!(after.uid() == before.uid(), "the object was made anew");
-    let uid = sets(&scenario).get(&second).await?.uid();
+    let uid = scenario.sets().get(&second).await?.uid();
     ensure!(controller(&scenario, "lamp-data").await? == uid, "the new revision does not control it");
     ensure!(after.owner_references().len() == 1, "{:?}", after.owner_references());
     ensure!(
-        sets(&scenario).get(&first).await?.spec.lifecycle_state == LifecycleState::Archived,
+        scenario.sets().get(&first).await?.spec.lifecycle_state == LifecycleState::Archived,
         "the old revision is not archived"
     );
-    maps(&scenario).delete("lamp-data", &DeleteParams::default()).await?;
-    wait::until("the object to come back", DEADLINE, || async {
-        wait::check(maps(&scenario).get_opt("lamp-data").await?.is_some(), || "it is away".into())
-    })
-    .await?;
+    scenario.maps().remove("lamp-data").await?;
+    scenario.maps().appears("lamp-data").await?;
     let name = scenario.name.as_str();
     let told = [
         ("Resolved", "Resolved bundle lamp.v1.0.0 with version 1.0.0 from catalog"),
@@ -53,43 +35,37 @@ async fn objects_change_hands_and_each_step_is_an_event() -> Result<()> {
         ("DriftRepaired", "/lamp-data"),
     ];
     for (reason, text) in told {
-        event(&scenario, "ClusterExtension", name, reason, text).await?;
+        scenario.event("ClusterExtension", name, reason, text).await?;
     }
     for (set, reason) in
         [(&first, "RolledOut"), (&first, "Archived"), (&second, "RolledOut"), (&second, "DriftRepaired")]
     {
-        event(&scenario, "ClusterObjectSet", set, reason, "").await?;
+        scenario.event("ClusterObjectSet", set, reason, "").await?;
     }
-    event(&scenario, "ClusterCatalog", name, "Unpacked", "Serving content of").await?;
+    scenario.event("ClusterCatalog", name, "Unpacked", "Serving content of").await?;
     scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revision_that_is_somebody_elses_is_named_and_left_alone() -> Result<()> {
-    let scenario = Scenario::new(World::shared().await?, "squatted").await?;
+    let scenario = Scenario::shared("squatted").await?;
     let bundles = [small("squat", "1.0.0"), small("squat", "1.1.0").replaces("1.0.0")];
-    prepare(&scenario, &bundles, &[]).await?;
-    scenario.create_extension("squat", json!({"version": "1.0.0"})).await?;
-    scenario.installed("1.0.0").await?;
+    scenario.offer(&bundles).await?;
+    scenario.install("squat", json!({"version": "1.0.0"}), "1.0.0").await?;
     let content = spec(&[("one", inline(&[map(&scenario, "theirs")]))]);
     let theirs = create_with(&scenario, "2", json!({}), content).await?;
     let blocked = format!("False/Blocked/revision \"{theirs}\" is missing required annotations: set ");
     begins(&scenario, &theirs, Progressing, &blocked).await?;
-    let before = sets(&scenario).get(&theirs).await?;
-    scenario.set_version("1.1.0").await?;
-    scenario.installed("1.1.0").await?;
-    sets(&scenario).get(&format!("{}-3", scenario.name)).await.context("the next number was not taken")?;
+    let before = scenario.sets().get(&theirs).await?;
+    scenario.upgrade("1.1.0").await?;
+    scenario.sets().get(&format!("{}-3", scenario.name)).await.context("the next number was not taken")?;
     let told = format!("they are ignored: {theirs:?}. Delete them.");
     let ready = scenario.shown().await?.condition(Ready);
     ensure!(ready.contains(&told), "{ready}");
-    let after = sets(&scenario).get(&theirs).await?;
+    let after = scenario.sets().get(&theirs).await?;
     ensure!(before.metadata == after.metadata && before.spec == after.spec, "it was written");
-    sets(&scenario).delete(&theirs, &DeleteParams::default()).await?;
+    scenario.sets().remove(&theirs).await?;
     scenario.shows(Ready, "True/Succeeded/").await?;
-    wait::until("nothing to be reported any more", DEADLINE, async || {
-        let ready = scenario.shown().await?.condition(Ready);
-        wait::check(!ready.contains("ignored"), || ready)
-    })
-    .await?;
+    scenario.reports(Ready, |ready| !ready.contains("ignored")).await?;
     scenario.delete_extension().await
 }

@@ -1,22 +1,8 @@
 //! Probes, phases and errors.
 
-use anyhow::{Result, ensure};
-use kube::api::{DeleteParams, Patch, PatchParams};
-use olm_api::{
-    ConditionType::{Available, Progressing, Succeeded},
-    names::BUNDLE_VERSION,
-};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
-use super::{
-    begins, condition, create, create_with, event, inline, map, maps, patch, rolled_out, scenario, sets,
-    shows, spec,
-};
-use olm_test::{
-    extension::ACCOUNT,
-    wait,
-    world::{DEADLINE, World},
-};
+use super::{begins, condition, create, create_with, inline, map, patch, rolled_out, scenario, shows, spec};
 
 fn probe(assertions: &Value) -> Value {
     json!([{
@@ -72,15 +58,15 @@ async fn a_probe_that_fails_says_why() -> Result<()> {
         shows(&scenario, &set, Available, &format!("False/ProbeFailure/{message}")).await?;
         shows(&scenario, &set, Progressing, "True/RollingOut/Revision 7.0.0 is rolling out.").await?;
         ensure!(condition(&scenario, &set, Succeeded).await?.is_empty(), "{set} succeeded");
-        ensure!(maps(&scenario).get_opt(&format!("later{index}")).await?.is_none(), "{set} went on");
+        ensure!(scenario.maps().get_opt(&format!("later{index}")).await?.is_none(), "{set} went on");
     }
     let set = format!("{}-0", scenario.name);
-    event(&scenario, "ClusterObjectSet", &set, "RollingOut", "Revision 7.0.0 is rolling out.").await?;
+    scenario.event("ClusterObjectSet", &set, "RollingOut", "Revision 7.0.0 is rolling out.").await?;
     // Probes may be changed.
     patch(&scenario, &set, json!({"spec": {"progressionProbes": probe(&json!([field("data.a", "b")]))}}))
         .await?;
     rolled_out(&scenario, &set).await?;
-    event(&scenario, "ClusterObjectSet", &set, "RolledOut", "Revision 7.0.0 has rolled out.").await?;
+    scenario.event("ClusterObjectSet", &set, "RolledOut", "Revision 7.0.0 has rolled out.").await?;
     // Succeeded is never taken back; availability is.
     patch(&scenario, &set, json!({"spec": {"progressionProbes": probe(&json!([field("data.a", "x")]))}}))
         .await?;
@@ -90,7 +76,7 @@ async fn a_probe_that_fails_says_why() -> Result<()> {
     );
     shows(&scenario, &set, Available, &format!("False/ProbeFailure/{text}")).await?;
     ensure!(condition(&scenario, &set, Succeeded).await?.starts_with("True/Succeeded/"), "taken back");
-    event(&scenario, "ClusterObjectSet", &set, "ProbeFailure", "value at key").await
+    scenario.event("ClusterObjectSet", &set, "ProbeFailure", "value at key").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -195,33 +181,27 @@ async fn all_objects_of_a_phase_are_tried_and_drift_is_repaired() -> Result<()> 
     begins(&scenario, &set, Progressing, begin).await?;
     let told = condition(&scenario, &set, Progressing).await?;
     ensure!(told.contains("\nObject ConfigMap.v1 kube-public/y: configmaps \"y\" is forbidden:"), "{told}");
-    ensure!(maps(&scenario).get_opt("fine").await?.is_some(), "the object between was not tried");
-    ensure!(maps(&scenario).get_opt("later").await?.is_none(), "the second phase began");
-    event(&scenario, "ClusterObjectSet", &set, "Retrying", "kube-public/x").await?;
+    ensure!(scenario.maps().get_opt("fine").await?.is_some(), "the object between was not tried");
+    ensure!(scenario.maps().get_opt("later").await?.is_none(), "the second phase began");
+    scenario.event("ClusterObjectSet", &set, "Retrying", "kube-public/x").await?;
 
     let set = create(&scenario, "drift", spec(&[("one", inline(&[map(&scenario, "kept")]))])).await?;
     rolled_out(&scenario, &set).await?;
-    maps(&scenario).delete("kept", &DeleteParams::default()).await?;
-    wait::until("the object to come back", DEADLINE, || async {
-        wait::check(maps(&scenario).get_opt("kept").await?.is_some(), || "it is away".into())
-    })
-    .await?;
+    scenario.maps().remove("kept").await?;
+    scenario.maps().appears("kept").await?;
     let text = format!("Restored after an outside change: ConfigMap.v1 {}/kept", scenario.name);
-    event(&scenario, "ClusterObjectSet", &set, "DriftRepaired", &text).await?;
+    scenario.event("ClusterObjectSet", &set, "DriftRepaired", &text).await?;
     // What a user adds stays, what he changes is put back.
     let edit = json!({"metadata": {"annotations": {"mine": "1"}}, "data": {"a": "changed", "user": "x"}});
-    maps(&scenario).patch("kept", &PatchParams::default(), &Patch::Merge(&edit)).await?;
+    scenario.maps().merge("kept", &edit).await?;
     wait::until("the edit to be repaired", DEADLINE, || async {
-        let found = maps(&scenario).get("kept").await?;
+        let found = scenario.maps().get("kept").await?;
         let data = found.data.unwrap_or_default();
         let mine = found.metadata.annotations.unwrap_or_default().contains_key("mine");
         wait::check(data["a"] == "b" && data.contains_key("user") && mine, || format!("{data:?}"))
     })
     .await?;
     // Deletion needs nothing but the finalizer to go: objects go by garbage collection.
-    sets(&scenario).delete(&set, &DeleteParams::default()).await?;
-    wait::until("the set to be gone", DEADLINE, || async {
-        wait::check(sets(&scenario).get_opt(&set).await?.is_none(), || "it is still there".into())
-    })
-    .await
+    scenario.sets().remove(&set).await?;
+    scenario.sets().gone(&set).await
 }

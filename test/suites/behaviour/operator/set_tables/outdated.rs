@@ -1,19 +1,7 @@
 //! A status that is about an older generation of its object says nothing about it.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{
-    Api,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-    core::GroupVersionKind,
-};
-use olm_api::ConditionType::{Available, Progressing, Succeeded};
-use olm_test::{
-    extension::ACCOUNT,
-    rights::{grant, rules_for},
-    world::World,
-};
-use serde_json::{Value, json};
+use kube::core::GroupVersionKind;
+use olm_test::prelude::*;
 
 use super::{condition, create, inline, patch, rolled_out, scenario, shows, spec};
 use crate::kinds::crd;
@@ -26,10 +14,9 @@ async fn a_status_of_an_older_generation_does_not_count() -> Result<()> {
     let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
     rules.allow_in_namespace(&[&group], &["beacons"], &verbs);
     grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
-    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
     let mut kind = serde_json::to_value(crd(&group, "Beacon")?)?;
     kind["spec"]["versions"][0]["subresources"] = json!({"status": {}});
-    crds.create(&PostParams::default(), &serde_json::from_value(kind)?).await?;
+    scenario.crds().make(kind).await?;
 
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Beacon"));
     let beacons: Api<DynamicObject> =
@@ -82,6 +69,6 @@ async fn a_status_of_an_older_generation_does_not_count() -> Result<()> {
     rolled_out(&scenario, &set).await?;
     patch(&scenario, &set, json!({"spec": {"lifecycleState": "Archived"}})).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
-    crds.delete(&format!("beacons.{group}"), &DeleteParams::default()).await?;
+    scenario.crds().remove(&format!("beacons.{group}")).await?;
     Ok(())
 }

@@ -1,20 +1,10 @@
 //! What a process finds that another one left behind.
 
-use anyhow::{Context as _, Result, ensure};
-use kube::{
-    ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
-};
-use olm_api::ConditionType::Progressing;
-use serde_json::json;
+use olm_test::prelude::*;
 
 use super::{
-    begins, create_like, create_with, event, events, idle_extension, inline, map, maps, owned_by, patch,
-    rolled_out, scenario, sets, shows, spec,
-};
-use olm_test::{
-    wait,
-    world::{DEADLINE, World},
+    begins, create_like, create_with, idle_extension, inline, map, owned_by, patch, rolled_out, scenario,
+    shows, spec,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,11 +32,11 @@ async fn after_a_restart_only_what_was_changed_counts_as_drift() -> Result<()> {
             .await?;
     rolled_out(&scenario, &set).await?;
     world.operator.process().kill()?;
-    maps(&scenario).delete("kept", &DeleteParams::default()).await?;
+    scenario.maps().remove("kept").await?;
     world.operator.process().restart()?;
     let text = format!("Restored after an outside change: ConfigMap.v1 {}/kept", scenario.name);
-    event(&scenario, "ClusterObjectSet", &set, "DriftRepaired", &text).await?;
-    let told = events(&scenario, "ClusterObjectSet", &set).await?;
+    scenario.event("ClusterObjectSet", &set, "DriftRepaired", &text).await?;
+    let told = scenario.events("ClusterObjectSet", &set).await?;
     ensure!(!told.iter().any(|(_, note)| note.contains("Deployment")), "{told:?}");
     Ok(())
 }
@@ -77,7 +67,7 @@ async fn a_teardown_that_is_over_stays_over_without_account_and_content() -> Res
         "type": "Progressing", "status": "False", "reason": "Archived", "message": "revision is archived",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 2,
     }]}});
-    sets(&scenario).patch_status(&set, &PatchParams::default(), &Patch::Merge(&told)).await?;
+    scenario.sets().patch_status(&set, &PatchParams::default(), &Patch::Merge(&told)).await?;
 
     // An extension of the name, but not the one that the revision was made for.
     let uid = idle_extension(&scenario).await?;
@@ -87,7 +77,7 @@ async fn a_teardown_that_is_over_stays_over_without_account_and_content() -> Res
     let orphan = create_like(&scenario, "orphan", metadata, content).await?;
     world.operator.process().restart()?;
     wait::until("the finalizer to go", DEADLINE, || async {
-        let left = sets(&scenario).get(&set).await?.finalizers().to_vec();
+        let left = scenario.sets().get(&set).await?.finalizers().to_vec();
         wait::check(left.is_empty(), || format!("{left:?}"))
     })
     .await?;
@@ -95,6 +85,6 @@ async fn a_teardown_that_is_over_stays_over_without_account_and_content() -> Res
     let blocked =
         format!("False/Blocked/revision \"{orphan}\" is missing required annotations: only the controller ");
     begins(&scenario, &orphan, Progressing, &blocked).await?;
-    ensure!(maps(&scenario).get_opt("loot").await?.is_none(), "written for another extension");
+    ensure!(scenario.maps().get_opt("loot").await?.is_none(), "written for another extension");
     Ok(())
 }

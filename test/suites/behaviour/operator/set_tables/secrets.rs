@@ -1,29 +1,15 @@
 //! Secrets of revisions are watched with the permissions of the ServiceAccount, one by one.
 
-use std::{collections::BTreeMap, time::Duration};
-
-use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::{
     ByteString,
     api::{
         authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
-        core::v1::Secret,
         rbac::v1::PolicyRule,
     },
 };
-use kube::{
-    Api,
-    api::{Patch, PatchParams, PostParams},
-};
-use olm_api::ConditionType::Ready;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::{begins, condition, create, inline, replace_rules, rolled_out, scenario, shows, spec};
-use olm_test::{
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
 
 const CONTROLLER: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 const DONE: &str = "True/Active/Revision 7.0.0 has rolled out.";
@@ -64,18 +50,17 @@ async fn allowed(scenario: &Scenario<'_>, verb: &str, namespace: &str) -> Result
         ..SubjectAccessReview::default()
     };
     let api: Api<SubjectAccessReview> = Api::all(scenario.client.clone());
-    let answer = api.create(&PostParams::default(), &asked).await?;
+    let answer = api.make(&asked).await?;
     Ok(answer.status.context("no answer")?.allowed)
 }
 
 /// Changes the Secret as somebody else would, and waits until it is as the revision says.
 async fn is_repaired(scenario: &Scenario<'_>, name: &str) -> Result<()> {
-    let api: Api<Secret> = Api::namespaced(scenario.client.clone(), &scenario.name);
     let wrong = Patch::Merge(json!({"stringData": {"password": "wrong"}}));
-    api.patch(name, &PatchParams::default(), &wrong).await?;
+    scenario.secrets().patch(name, &PatchParams::default(), &wrong).await?;
     let right = BTreeMap::from([("password".to_owned(), ByteString(b"right".to_vec()))]);
     wait::until(&format!("Secret {name} to be repaired"), DEADLINE, || async {
-        let found = api.get(name).await?.data;
+        let found = scenario.secrets().get(name).await?.data;
         wait::check(found.as_ref() == Some(&right), || "it is as somebody else left it".to_owned())
     })
     .await

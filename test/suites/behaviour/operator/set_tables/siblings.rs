@@ -1,15 +1,11 @@
 //! The rows of the collision table about revisions of one extension.
 
-use anyhow::{Result, ensure};
-use kube::ResourceExt;
-use olm_api::{ConditionType::Progressing, names::REVISION_OF_ANNOTATION};
-use serde_json::{Value, json};
+use olm_api::names::REVISION_OF_ANNOTATION;
+use olm_test::prelude::*;
 
 use super::{
-    begins, controller, create_like, idle_extension, inline, map, maps, owned_by, rolled_out, scenario, sets,
-    shows, spec,
+    begins, controller, create_like, idle_extension, inline, map, owned_by, rolled_out, scenario, shows, spec,
 };
-use olm_test::{scenario::Scenario, world::World};
 
 const PROTECTIONS: [&str; 3] = ["Prevent", "IfNoController", "None"];
 
@@ -48,11 +44,11 @@ async fn member(
 
 /// Sees that all objects of this base are this revision's.
 async fn has(scenario: &Scenario<'_>, set: &str, base: &str, whose: &str) -> Result<()> {
-    let uid = sets(scenario).get(set).await?.uid();
+    let uid = scenario.sets().get(set).await?.uid();
     for protection in PROTECTIONS {
         let name = named(base, protection);
         ensure!(controller(scenario, &name).await? == uid, "{name} is not controlled by {set}");
-        let data = maps(scenario).get(&name).await?.data.unwrap_or_default();
+        let data = scenario.maps().get(&name).await?.data.unwrap_or_default();
         ensure!(data["a"] == whose, "{name} is {data:?}");
     }
     Ok(())
@@ -91,7 +87,7 @@ async fn older_ones_give_newer_ones_keep_and_equals_collide() -> Result<()> {
     let twin = member(&scenario, "twin", 2, &uid, spec(&[("one", each(&scenario, "own", "twin"))])).await?;
     let owner = json!({
         "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet", "name": two,
-        "uid": sets(&scenario).get(&two).await?.uid(), "controller": true, "blockOwnerDeletion": true,
+        "uid": scenario.sets().get(&two).await?.uid(), "controller": true, "blockOwnerDeletion": true,
     });
     let report = |protection: &&str| {
         format!(

@@ -1,26 +1,9 @@
 //! What is told while a revision waits: for rights, for a deletion, for its deadline.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::{
-    api::apps::v1::Deployment,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
-use olm_api::ConditionType::{Available, Progressing, Ready, Stalled, Succeeded};
-use olm_test::{
-    kstatus::Status,
-    scenario::Scenario,
-    wait,
-    world::{COLLECTED, DEADLINE, World},
-};
-use serde_json::{Value, json};
+use olm_test::{kstatus::Status, prelude::*};
 
 use super::{
-    begins, condition, create, inline, map, maps, replace_rules, rolled_out, scenario, sets, shows, spec,
-    verdict,
+    begins, condition, create, inline, map, replace_rules, rolled_out, scenario, shows, spec, verdict,
 };
 use crate::extension_tables::refused::{give_back, take};
 
@@ -32,7 +15,7 @@ async fn an_error_makes_what_was_available_unknown() -> Result<()> {
     let set = create(&scenario, "set", spec(&[("one", inline(&[map(&scenario, "kept")]))])).await?;
     rolled_out(&scenario, &set).await?;
     let rules = replace_rules(&scenario, &[]).await?;
-    maps(&scenario).delete("kept", &DeleteParams::default()).await?;
+    scenario.maps().remove("kept").await?;
     let text = format!(
         "True/Retrying/Object ConfigMap.v1 {}/kept: configmaps \"kept\" is forbidden: ",
         scenario.name
@@ -57,7 +40,7 @@ async fn an_object_that_is_being_deleted_is_waited_for() -> Result<()> {
     held["metadata"]["finalizers"] = json!(["example.com/held"]);
     let set = create(&scenario, "set", spec(&[("one", inline(&[held]))])).await?;
     rolled_out(&scenario, &set).await?;
-    maps(&scenario).delete("held", &DeleteParams::default()).await?;
+    scenario.maps().remove("held").await?;
     let rolling = "Revision 7.0.0 is rolling out.";
     shows(&scenario, &set, Available, &format!("False/RollingOut/{rolling}")).await?;
     shows(&scenario, &set, Progressing, &format!("True/RollingOut/{rolling}")).await?;
@@ -67,22 +50,21 @@ async fn an_object_that_is_being_deleted_is_waited_for() -> Result<()> {
     );
     shows(&scenario, &set, Ready, &waits).await?;
     let free = json!({"metadata": {"finalizers": null}});
-    maps(&scenario).patch("held", &PatchParams::default(), &Patch::Merge(&free)).await?;
+    scenario.maps().merge("held", &free).await?;
     rolled_out(&scenario, &set).await
 }
 
 /// Changes the schema of revisions as no cluster has it: deadlines may be short, and phases may change.
 async fn allow_what_the_api_refuses(scenario: &Scenario<'_>) -> Result<()> {
-    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
     let name = "clusterobjectsets.olm.operatorframework.io";
-    let mut crd = serde_json::to_value(crds.get(name).await?)?;
+    let mut crd = serde_json::to_value(scenario.crds().get(name).await?)?;
     let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
     let minimum = crd.pointer_mut(&format!("{spec}/progressDeadlineMinutes/minimum"));
     *minimum.context("the deadline has no minimum")? = json!(1);
     let phases = crd.pointer_mut(&format!("{spec}/phases")).and_then(Value::as_object_mut);
     phases.and_then(|phases| phases.remove("x-kubernetes-validations")).context("phases have no rule")?;
     let patch = Patch::Merge(json!({"spec": {"versions": crd["spec"]["versions"]}}));
-    crds.patch(name, &PatchParams::default(), &patch).await?;
+    scenario.crds().patch(name, &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
@@ -110,7 +92,7 @@ async fn deadlines_are_for_the_first_roll_out(scenario: &Scenario<'_>, done: &st
     super::patch(scenario, late, json!({"spec": {"progressionProbes": null}})).await?;
     rolled_out(scenario, late).await?;
     wait::until("the other deadline to pass", DEADLINE, || async {
-        let created = sets(scenario).get(done).await?.metadata.creation_timestamp.context("its age")?;
+        let created = scenario.sets().get(done).await?.metadata.creation_timestamp.context("its age")?;
         let age = jiff::Timestamp::now().duration_since(created.0);
         wait::check(age.as_secs() > 61, || format!("{age:?} old"))
     })
@@ -187,14 +169,14 @@ async fn content_that_the_api_let_change_blocks(scenario: &Scenario<'_>) -> Resu
         super::patch(scenario, &set, json!({"spec": {"phases": changed["phases"]}})).await?;
         begins(scenario, &set, Progressing, &format!("False/Blocked/{wanted}")).await?;
         begins(scenario, &set, Stalled, &format!("True/Blocked/{wanted}")).await?;
-        ensure!(maps(scenario).get_opt("third").await?.is_none(), "content that is not the recorded one");
+        ensure!(scenario.maps().get_opt("third").await?.is_none(), "content that is not the recorded one");
         super::patch(scenario, &set, json!({"spec": {"phases": whole["phases"]}})).await?;
         rolled_out(scenario, &set).await?;
     }
     Ok(())
 }
 
-/// The program's right is at fault, not the account's: it is told beside the original's texts, and drift is repaired.
+/// The program's right is at fault, not the account's: it is told beside upstream's texts, and drift is repaired.
 async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) -> Result<()> {
     let right = ("apps", "deployments", "watch");
     let taken = take(scenario, right).await?;
@@ -214,11 +196,8 @@ async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) 
     shows(scenario, &set, Progressing, done).await?;
     ensure!(verdict(scenario, &set).await? == Status::Current, "it is as its spec says");
     let deployments: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
-    deployments.delete("unseen", &DeleteParams::default()).await?;
-    wait::until("the object to be looked at and come back", DEADLINE, || async {
-        wait::check(deployments.get_opt("unseen").await?.is_some(), || "it is away".into())
-    })
-    .await?;
+    deployments.remove("unseen").await?;
+    deployments.appears("unseen").await?;
     give_back(scenario, taken, right).await?;
     wait::until("the watch to work", COLLECTED, || async {
         let found = condition(scenario, &set, Ready).await?;

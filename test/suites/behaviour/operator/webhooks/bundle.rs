@@ -1,16 +1,9 @@
 //! A bundle with a webhook of each type.
 
-use anyhow::Result;
-use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, PostParams},
-};
 use olm_test::{
-    bundle::{Bundle, IMAGE, crd_with_versions, deployment, webhook},
-    cluster::Cluster,
-    scenario::Scenario,
+    bundle::{IMAGE, crd_with_versions, deployment, webhook},
+    prelude::*,
 };
-use serde_json::{Value, json};
 
 /// A port that no container has, so that the pods' own endpoints are none for the webhooks.
 const TARGET_PORT: &str = "webhooks";
@@ -70,7 +63,7 @@ pub(crate) async fn create_as_v1(scenario: &Scenario<'_>) -> Result<()> {
         "apiVersion": format!("{}.example.com/v1", scenario.name), "kind": "Widget",
         "metadata": {"name": "w"}, "spec": {},
     }))?;
-    widgets(scenario, "v1").create(&PostParams::default(), &widget).await?;
+    widgets(scenario, "v1").make(&widget).await?;
     Ok(())
 }
 

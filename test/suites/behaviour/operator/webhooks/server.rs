@@ -1,18 +1,12 @@
 //! The operator's part of its webhooks, played by the test: a server behind the rendered Service that shows the
 //! certificate of the Secret.
 
-use std::{
-    collections::BTreeMap,
-    net::UdpSocket,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{net::UdpSocket, sync::Mutex};
 
-use anyhow::{Context, Result};
 use axum::{Json, Router, extract::State, http::Uri};
-use k8s_openapi::api::{core::v1::Secret, discovery::v1::EndpointSlice};
-use kube::{Api, api::PostParams};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use olm_runtime::{ServerLimits, listen, serve};
+use olm_test::prelude::*;
 use rustls::{
     ServerConfig,
     crypto::aws_lc_rs,
@@ -20,11 +14,9 @@ use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::bundle;
-use olm_test::scenario::Scenario;
 
 /// How often the Secret is looked at, as a kubelet does for the files of a pod.
 const REREAD: Duration = Duration::from_millis(500);

@@ -1,10 +1,8 @@
 //! Our decisions on upstream's quirks, as conditions on the bundle and as the way back to upstream's answer.
 
-use std::collections::BTreeMap;
-
 use olm_bundle::{BundleFiles, MEMORY_BYTES_MAX, ReadError};
 use olm_render::RenderError;
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::{Case, as_file, documents, is_error_about, sort_key};
 

@@ -1,10 +1,8 @@
 //! Upstream's regression fixtures: two bundles, seven cases, no certificate provider; compared as bytes.
 
-use std::{collections::BTreeMap, fs, path::Path};
-
 use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use olm_render::{CertificateProvider, Options, RenderError, render_for};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::{bundle_files, go_yaml, sort_key};
 use crate::data::Counts;

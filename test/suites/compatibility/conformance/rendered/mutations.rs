@@ -1,10 +1,8 @@
 //! Real bundles, changed at random but the same way every time: rendering answers, and always the same.
 
-use std::{fs, path::Path};
-
 use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
 use olm_render::{CertificateProvider, Options, RenderError, Rendered, render};
-use serde_json::{Value, json};
+use olm_test::prelude::*;
 
 use super::bundle_files;
 use crate::data::Counts;

@@ -1,0 +1,64 @@
+//! Requests of tests, each in one line.
+
+use std::fmt::Debug;
+
+use anyhow::Result;
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    wait::{eventually, eventually_within},
+    world::COLLECTED,
+};
+
+/// What tests ask of the API server, with the parameters that they do not care about.
+#[expect(async_fn_in_trait, reason = "called for types that are known, whose futures are Send")]
+pub trait Requests<K> {
+    /// Creates an object, given as JSON or as its type.
+    async fn make(&self, object: impl Serialize) -> Result<K>;
+    /// Merges a patch into an object.
+    async fn merge(&self, name: &str, patch: impl Serialize) -> Result<K>;
+    /// Requests the deletion of an object.
+    async fn remove(&self, name: &str) -> Result<()>;
+    /// Lists all objects.
+    async fn all(&self) -> Result<Vec<K>>;
+    /// Waits until an object exists.
+    async fn appears(&self, name: &str) -> Result<()>;
+    /// Waits until an object is gone.
+    async fn gone(&self, name: &str) -> Result<()>;
+}
+
+impl<K: Clone + Debug + DeserializeOwned + Serialize> Requests<K> for Api<K> {
+    async fn make(&self, object: impl Serialize) -> Result<K> {
+        let object = serde_json::from_value(serde_json::to_value(object)?)?;
+        Ok(self.create(&PostParams::default(), &object).await?)
+    }
+
+    async fn merge(&self, name: &str, patch: impl Serialize) -> Result<K> {
+        let patch = Patch::Merge(serde_json::to_value(patch)?);
+        Ok(self.patch(name, &PatchParams::default(), &patch).await?)
+    }
+
+    async fn remove(&self, name: &str) -> Result<()> {
+        self.delete(name, &DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    async fn all(&self) -> Result<Vec<K>> {
+        Ok(self.list(&ListParams::default()).await?.items)
+    }
+
+    async fn appears(&self, name: &str) -> Result<()> {
+        eventually(&format!("{name} to appear"), async || Ok(self.get_opt(name).await?), Option::is_some)
+            .await
+    }
+
+    async fn gone(&self, name: &str) -> Result<()> {
+        let found = async || Ok(self.get_opt(name).await?);
+        // The cluster's own collector may be the one that removes it.
+        eventually_within(COLLECTED, &format!("{name} to be gone"), found, Option::is_none).await
+    }
+}
