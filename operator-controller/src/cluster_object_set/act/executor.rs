@@ -379,11 +379,11 @@ fn summary(phase: usize, states: &[(ObjectKey, State)]) -> Outcome {
 /// Whose the objects are, in words, and what to do about it: about the first one and all that have the same owner.
 fn collision_remedy(objects: &[(&ObjectKey, Option<&OtherOwner>)]) -> String {
     let owner = objects.first().and_then(|(_, owner)| *owner);
-    let same: Vec<_> = objects.iter().filter(|(_, other)| *other == owner).collect();
-    let named: Vec<_> = same.iter().take(NAMED_MAX).map(|(key, _)| short_name(key)).collect();
-    let more = same.len() - named.len();
-    let names = named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
-    let (belongs, exists) = if same.len() == 1 { ("belongs", "exists") } else { ("belong", "exist") };
+    let siblings: Vec<_> = objects.iter().filter(|(_, other)| *other == owner).collect();
+    let first: Vec<_> = siblings.iter().take(NAMED_MAX).map(|(key, _)| short_name(key)).collect();
+    let more = siblings.len() - first.len();
+    let names = first.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (belongs, exists) = if siblings.len() == 1 { ("belongs", "exists") } else { ("belong", "exist") };
     match owner {
         Some(OtherOwner::Extension(name)) => {
             format!("{names} {belongs} to ClusterExtension {name}: remove one of the two extensions.")
