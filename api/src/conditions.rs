@@ -71,6 +71,9 @@ names! {
         /// ClusterExtension, on platforms with a ClusterVersion: whether the installed bundle supports the platform's
         /// next minor version. Present only if the bundle declares a highest platform version.
         Upgradeable,
+        /// ClusterExtension: the catalogs have a newer version that the update paths lead to, whether or not
+        /// `spec.source.catalog.version` allows it; the message is that version. Present only if a bundle is installed.
+        UpdateAvailable,
         /// ClusterObjectSet and ClusterExtension: the policy that the reason names is in force, so a deletion keeps what
         /// it says. Present only if a policy other than `Delete` is set, or is still being undone.
         DeletionPolicy,
@@ -108,6 +111,8 @@ names! {
         NotDeprecated,
         /// Whether something is deprecated is not known.
         DeprecationStatusUnknown,
+        /// `Ready` of a ClusterObjectSet: it has rolled out, and its objects are kept as it says.
+        Active,
         /// The revision is archived.
         Archived,
         /// All objects exist and pass their probes.
@@ -124,9 +129,13 @@ names! {
         InvalidPlatformVersion,
         /// The bundle supports the platform's next minor version.
         CompatibleWithNextPlatformVersion,
+        /// The catalogs have a newer version.
+        NewerVersion,
+        /// The catalogs have no newer version.
+        NewestVersion,
         /// The catalog's content is served.
         Available,
-        /// The catalog's content is not served.
+        /// The catalog's content is not served. Of `UpdateAvailable`: the catalogs do not say.
         Unavailable,
         /// The catalog's content is not served because its spec says so.
         UserSpecifiedUnavailable,

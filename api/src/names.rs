@@ -134,3 +134,9 @@ pub const CATALOG_PROPERTIES_ANNOTATION: &str = "extensions.olm.operatorframewor
 /// Annotation of a ClusterObjectSet: who makes the certificates of its webhooks; kept until another version.
 pub const WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION: &str =
     "extensions.olm.operatorframework.io/webhook-certificate-provider";
+
+/// Field manager of what `olm` writes for a person, and the value of [`MANAGED_BY_LABEL`] on what it creates besides
+/// extensions.
+pub const CLI_FIELD_MANAGER: &str = "olm";
+/// Annotation on ServiceAccounts, roles and bindings that `olm install` creates: the extension that they are for.
+pub const INSTALLED_FOR_ANNOTATION: &str = "extensions.olm.operatorframework.io/installed-for";

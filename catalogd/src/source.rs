@@ -5,7 +5,7 @@ use std::{
     io::{self, Read},
 };
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use olm_fbc::CatalogFiles;
 use olm_image::{
     CanonicalReference, DiskBudget, Files, OnProgress, PullError, Puller, Reference, Refusal, Select,
@@ -24,18 +24,19 @@ pub enum Pinned {
 }
 
 /// Fetches catalog images. Implemented by [`Puller`]; tests have their own.
+#[async_trait]
 pub trait CatalogSource: Send + Sync {
     /// The resolution of a reference, as `<repository>@<digest>`. A digest is its own resolution, without a
     /// request.
-    fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>>;
+    async fn resolve(&self, reference: &str) -> Result<String, PullError>;
 
     /// The files below the path that the image's configs label names; `on_progress` is called as bytes arrive.
-    fn pull<'a>(
-        &'a self,
-        resolved: &'a str,
+    async fn pull(
+        &self,
+        resolved: &str,
         pinned: Pinned,
         on_progress: OnProgress,
-    ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>>;
+    ) -> Result<Box<dyn CatalogFiles>, PullError>;
 
     /// The disk that what is pulled shares with what becomes of it; without a limit unless the source has one.
     fn disk(&self) -> DiskBudget {
@@ -43,26 +44,21 @@ pub trait CatalogSource: Send + Sync {
     }
 }
 
+#[async_trait]
 impl CatalogSource for Puller {
-    fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>> {
-        Box::pin(async move {
-            let resolved = Puller::resolve(self, &Reference::parse(reference)?).await?;
-            Ok(resolved.to_string())
-        })
+    async fn resolve(&self, reference: &str) -> Result<String, PullError> {
+        Ok(Puller::resolve(self, &Reference::parse(reference)?).await?.to_string())
     }
 
-    fn pull<'a>(
-        &'a self,
-        resolved: &'a str,
+    async fn pull(
+        &self,
+        resolved: &str,
         pinned: Pinned,
         on_progress: OnProgress,
-    ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>> {
-        Box::pin(async move {
-            let reference = CanonicalReference::parse(resolved)?;
-            let select = |labels: &_| wanted(labels, pinned);
-            let image = self.pull_with_progress(&reference, select, on_progress).await?;
-            Ok(Box::new(ImageFiles(image.files)) as Box<dyn CatalogFiles>)
-        })
+    ) -> Result<Box<dyn CatalogFiles>, PullError> {
+        let reference = CanonicalReference::parse(resolved)?;
+        let image = self.pull_with_progress(&reference, |labels| wanted(labels, pinned), on_progress).await?;
+        Ok(Box::new(ImageFiles(image.files)))
     }
 
     fn disk(&self) -> DiskBudget {

@@ -27,6 +27,7 @@ use thiserror::Error;
 use tokio::{sync::broadcast, time::Instant};
 
 pub use files::FileSum;
+pub(crate) use files::crc32_of;
 pub use generation::Generation;
 pub(crate) use generation::digest_of;
 

@@ -145,7 +145,7 @@ async fn silent_clients(with_tls: bool) {
     });
     let config = with_tls.then(|| server_config(made.serving, &TlsProfile::default()).unwrap());
     let server = &Server { address, tls };
-    // Ten times as fast as in earnest: an answer that nobody reads ends after 3 s.
+    // Ten times as fast as in earnest: an answer that is not read ends after 3 s.
     let limits = ServerLimits { speed_window: Duration::from_millis(300), ..ServerLimits::default() };
     let stop = CancellationToken::new();
     let content = ContentServer::unmeasured(store, &Config::default());

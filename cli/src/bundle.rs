@@ -18,6 +18,8 @@ use olm_bundle::ANNOTATIONS;
 use olm_image::{Compression, ImageBuilder, PackedImage, folders_layer};
 
 pub(crate) use validate::Examination;
+#[cfg(test)]
+pub(crate) use validate::configuration;
 
 use crate::{pack::Destination, sources::read_limited};
 
@@ -48,7 +50,8 @@ pub(crate) enum Bundle {
     /// Checks a bundle without a cluster, and lists what is needed to install it.
     ///
     /// Hints list install modes with their configuration, what the extension's ServiceAccount needs, and what the
-    /// cluster must have. Exits with 1 if the bundle is invalid or cannot be read.
+    /// cluster must have. Exits with 1 if the bundle is invalid, breaks rules of a suite that are errors, or cannot be
+    /// read.
     Validate(Box<validate::Validate>),
 }
 

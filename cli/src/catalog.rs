@@ -1,12 +1,14 @@
 //! Commands for catalogs.
 
 mod compose;
+mod diff;
 mod dockerfile;
 mod filter;
 mod folder;
 mod form;
 mod graph;
 mod image_template;
+mod images;
 mod init;
 mod list;
 mod migrate;
@@ -45,6 +47,12 @@ pub(crate) enum Catalog {
     /// Plans the upgrades from one version of a package to another.
     #[command(after_help = path::HELP)]
     Path(Box<path::PathCommand>),
+    /// Lists every image that packages need, for mirrors and air-gapped clusters.
+    #[command(after_help = images::HELP)]
+    Images(Box<images::Images>),
+    /// Shows what a newer state of a catalog changes, and which versions it strands.
+    #[command(after_help = diff::HELP)]
+    Diff(Box<diff::Diff>),
     /// Checks a catalog by the rules of `opm validate`.
     ///
     /// All findings are listed, those about packages as a tree. Rules that are documented but not enforced give
@@ -102,6 +110,8 @@ impl Catalog {
             Self::Dockerfile(command) => command.run(out),
             Self::List(command) => command.run(out).await,
             Self::Graph(command) => command.run(out).await,
+            Self::Diff(command) => command.run(out).await,
+            Self::Images(command) => Box::pin(command.run(out)).await,
             Self::Path(command) => command.run(out).await,
             Self::Filter(command) => command.run(out).await,
             Self::Compose(command) => command.run(out).await,

@@ -11,28 +11,55 @@ use kube::{
     api::ListParams,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use olm_runtime::{bounded, cluster_config};
+use olm_runtime::{bounded, cluster_config, connect};
 
 /// The cluster, and the user on it.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Cluster options")]
 pub(crate) struct Cluster {
     /// Kubeconfig of the cluster. Default: KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig to use instead of the current one
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     context: Option<String>,
+    /// Address of the API server, instead of the kubeconfig's
+    #[arg(long, value_name = "URL", help_heading = "Cluster")]
+    server: Option<String>,
+    /// User to act as, which needs permission to impersonate
+    #[arg(long = "as", value_name = "USER", help_heading = "Cluster")]
+    acting_as: Option<String>,
+    /// Group to act as; may be repeated
+    #[arg(long = "as-group", value_name = "GROUP", requires = "acting_as", help_heading = "Cluster")]
+    as_groups: Vec<String>,
 }
 
 impl Cluster {
     /// Whether a flag names the cluster.
     pub(crate) fn is_given(&self) -> bool {
-        self.kubeconfig.is_some() || self.context.is_some()
+        self.kubeconfig.is_some() || self.context.is_some() || self.server.is_some()
+    }
+
+    /// A client for the cluster.
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        Ok(connect(self.config().await?)?)
     }
 
     /// The configuration for a client.
     pub(crate) async fn config(&self) -> anyhow::Result<Config> {
+        let mut config = self.named().await?;
+        if let Some(server) = &self.server {
+            config.cluster_url = server.parse().with_context(|| format!("--server {server}"))?;
+        }
+        config.auth_info.impersonate = self.acting_as.clone().or(config.auth_info.impersonate);
+        if !self.as_groups.is_empty() {
+            config.auth_info.impersonate_groups = Some(self.as_groups.clone());
+        }
+        Ok(config)
+    }
+
+    /// The configuration of the kubeconfig, or of the Pod.
+    async fn named(&self) -> anyhow::Result<Config> {
         let Some(context) = &self.context else {
             return Ok(cluster_config(self.kubeconfig.as_deref()).await?);
         };

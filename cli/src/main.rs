@@ -7,8 +7,10 @@ mod bundle;
 mod catalog;
 mod catalogs;
 mod cluster;
+mod completion;
 mod crd;
 mod diff;
+mod extension;
 mod opm_names;
 mod output;
 mod pack;
@@ -18,6 +20,7 @@ mod search;
 mod show;
 mod sources;
 mod status;
+mod version;
 
 use std::{io::Write, process::ExitCode};
 
@@ -55,9 +58,22 @@ enum Command {
     /// Shows what the next revision of an extension would do to a cluster.
     #[command(after_help = diff::HELP)]
     Diff(diff::Diff),
+    #[command(flatten)]
+    Extension(extension::ExtensionCommand),
     /// Checks CustomResourceDefinitions.
     #[command(subcommand)]
     Crd(crd::Crd),
+    /// Prints the completion script of a shell.
+    #[command(after_help = completion::HELP)]
+    Completion(completion::Completion),
+    /// Completes a word, as kubectl asks its plug-ins.
+    #[command(name = "__complete", hide = true)]
+    Words(completion::Words),
+    /// Writes man pages.
+    #[command(hide = true)]
+    Man(completion::Man),
+    /// Prints the versions of this program, the API server and the controllers.
+    Version(version::Version),
 }
 
 impl Command {
@@ -70,7 +86,12 @@ impl Command {
             Self::Resolve(command) => command.run(out).await,
             Self::Status(command) => command.run(out).await,
             Self::Diff(command) => command.run(out).await,
+            Self::Extension(command) => command.run(out).await,
             Self::Crd(command) => command.run(out).await,
+            Self::Completion(command) => command.run(out),
+            Self::Words(command) => command.run(out),
+            Self::Man(command) => command.run(out),
+            Self::Version(command) => command.run(out).await,
         }
     }
 }

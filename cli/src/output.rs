@@ -1,5 +1,6 @@
 //! Output for people and scripts: text that is safe for a terminal, JSON or YAML.
 
+mod junit;
 mod list;
 
 use std::io::{self, Stdout, Write};
@@ -8,6 +9,7 @@ use clap::ValueEnum;
 use olm_text::{one_line, visible, visible_json};
 use serde::Serialize;
 
+pub(crate) use junit::{Case, ReportFormat, junit};
 pub(crate) use list::{Column, ListArgs, ListFormat};
 
 /// The output format of a command.
@@ -152,6 +154,12 @@ pub(crate) struct Differs;
 impl Differs {
     /// The exit code: 0 is for the other answer, 1 for errors.
     pub(crate) const EXIT_CODE: u8 = 2;
+}
+
+/// Reports why nothing was done, which is an answer: it would not be safe, or nothing fits.
+pub(crate) fn refusal(text: String) -> anyhow::Error {
+    error(&anyhow::Error::msg(text));
+    Differs.into()
 }
 
 /// Reports a failure on standard error.

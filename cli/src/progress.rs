@@ -34,6 +34,8 @@ struct Line {
     items: (usize, usize),
     /// The name of each image that is pulled, with the bytes that arrived and all bytes.
     pulls: Vec<(String, u64, u64)>,
+    /// What is waited for, when it is not a pull.
+    note: String,
     last_drawn: Option<Instant>,
 }
 
@@ -47,6 +49,7 @@ impl Bar {
             verb,
             items: (0, items),
             pulls: Vec::new(),
+            note: String::new(),
             last_drawn: None,
         })))
     }
@@ -73,6 +76,23 @@ impl Bar {
         let mut line = self.line();
         line.items.0 += 1;
         line.draw();
+    }
+
+    /// Shows what is waited for.
+    pub(crate) fn note(&self, text: String) {
+        let mut line = self.line();
+        line.note = text;
+        line.draw();
+    }
+
+    /// Writes a line of the command's output, above the line.
+    pub(crate) fn write(&self, out: &mut dyn std::io::Write, text: &str) -> std::io::Result<()> {
+        let mut line = self.line();
+        line.erase();
+        writeln!(out, "{}", output::below(text, 2))?;
+        out.flush()?;
+        line.draw();
+        Ok(())
     }
 
     /// Prints a warning to standard error, above the line.
@@ -116,6 +136,9 @@ impl Line {
             parts.push(format!("[{bar}] {}/{} MB", megabytes(arrived), megabytes(total)));
         }
         parts.extend(self.pulls.iter().find(|pull| pull.1 < pull.2).map(|pull| pull.0.clone()));
+        if !self.note.is_empty() {
+            parts.push(self.note.clone());
+        }
         parts.join(" ").chars().take(LINE_CHARACTERS_MAX).collect()
     }
 }
@@ -133,7 +156,7 @@ mod tests {
     fn line(items: (usize, usize), pulls: &[(&str, u64, u64)]) -> String {
         let pull = |(name, arrived, total): &(&str, u64, u64)| ((*name).to_owned(), *arrived, *total);
         let pulls = pulls.iter().map(pull).collect();
-        Line { shown: false, verb: "rendering", items, pulls, last_drawn: None }.text()
+        Line { shown: false, verb: "rendering", items, pulls, note: String::new(), last_drawn: None }.text()
     }
 
     #[test]

@@ -45,15 +45,17 @@ struct Found {
     hit: Hit,
 }
 
-const TABLE: [Column<Found>; 7] = [
-    Column::new("PACKAGE", |found| found.hit.name.clone()),
-    Column::new("DISPLAY NAME", |found| found.hit.display_name.clone()),
-    Column::new("VERSION", |found| found.hit.version.clone()),
-    Column::new("CATALOG", |found| found.catalog.clone()),
-    Column::wide("CHANNEL", |found| found.hit.channel.clone()),
-    Column::wide("PROVIDER", |found| found.hit.provider.clone()),
-    Column::new("DESCRIPTION", |found| shortened(&found.hit.summary)),
-];
+fn table() -> [Column<Found>; 7] {
+    [
+        Column::new("PACKAGE", |found: &Found| found.hit.name.clone()),
+        Column::new("DISPLAY NAME", |found: &Found| found.hit.display_name.clone()),
+        Column::new("VERSION", |found: &Found| found.hit.version.clone()),
+        Column::new("CATALOG", |found: &Found| found.catalog.clone()),
+        Column::wide("CHANNEL", |found: &Found| found.hit.channel.clone()),
+        Column::wide("PROVIDER", |found: &Found| found.hit.provider.clone()),
+        Column::new("DESCRIPTION", |found: &Found| shortened(&found.hit.summary)),
+    ]
+}
 
 impl Search {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -90,7 +92,7 @@ impl Search {
         if found.is_empty() {
             output::warning(&format!("no package found in {}", output::counted(read, "catalog")));
         }
-        self.list.write(out, &found, &TABLE, |found| found.hit.name.clone())?;
+        self.list.write(out, &found, &table(), |found| found.hit.name.clone())?;
         if found.is_empty() { Err(Differs.into()) } else { Ok(()) }
     }
 }

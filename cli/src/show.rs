@@ -50,16 +50,18 @@ pub(crate) struct Show {
 /// The namespace that permissions are counted for; its name changes none of them.
 const NAMESPACE: &str = "operators";
 
-const VERSIONS: [Column<ListedVersion>; 5] = [
-    Column::new("VERSION", |listed| listed.version.to_string()),
-    Column::new("CHANNELS", |listed| listed.channels.join(",")),
-    Column::new(
-        "DEPRECATED",
-        |listed| if listed.deprecation.is_some() { "yes".into() } else { String::new() },
-    ),
-    Column::wide("BUNDLE", |listed| listed.bundle.clone()),
-    Column::wide("IMAGE", |listed| listed.image.clone()),
-];
+fn versions_table() -> [Column<ListedVersion>; 5] {
+    [
+        Column::new("VERSION", |listed: &ListedVersion| listed.version.to_string()),
+        Column::new("CHANNELS", |listed: &ListedVersion| listed.channels.join(",")),
+        Column::new(
+            "DEPRECATED",
+            |listed: &ListedVersion| if listed.deprecation.is_some() { "yes".into() } else { String::new() },
+        ),
+        Column::wide("BUNDLE", |listed: &ListedVersion| listed.bundle.clone()),
+        Column::wide("IMAGE", |listed: &ListedVersion| listed.image.clone()),
+    ]
+}
 
 /// A catalog with what it has of the package.
 struct Having {
@@ -82,7 +84,7 @@ impl Show {
                 self.channels.is_empty() || version.channels.iter().any(|name| self.channels.contains(name))
             };
             let versions: Vec<ListedVersion> = listed.versions.into_iter().filter(of_channel).collect();
-            return self.list.write(out, &versions, &VERSIONS, |listed| listed.version.to_string());
+            return self.list.write(out, &versions, &versions_table(), |listed| listed.version.to_string());
         }
         let chosen = self.chosen(first)?;
         let profile = self.profile(&first.catalog, &chosen.bundle).await?;

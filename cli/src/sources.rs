@@ -19,8 +19,8 @@ use clap::Args;
 use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX};
 use olm_fbc::CatalogFiles;
 use olm_image::{
-    CanonicalReference, Files, Keyring, LayoutRegistry, OnProgress, Puller, PullerConfig, Reference, Refusal,
-    Select, folder_files,
+    CanonicalReference, Files, Keyring, LayoutRegistry, NoRegistry, OnProgress, Puller, PullerConfig,
+    Reference, Refusal, Select, folder_files,
 };
 
 use crate::progress::Bar;
@@ -39,6 +39,10 @@ const BUNDLE_FILE: &str = "metadata/annotations.yaml";
 const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.mediatype.v1";
 /// Bundles within a folder that are named.
 const BUNDLES_NAMED_MAX: usize = 10;
+/// Standard input as a source, and as the name of its only file.
+const INPUT: &str = "-";
+/// Most bytes that are read of standard input; the largest public catalog has 150 MB.
+const INPUT_BYTES_MAX: u64 = 2 << 30;
 /// Puts an image layout beyond doubt, and can name one of its images.
 const LAYOUT_PREFIX: &str = "oci:";
 
@@ -49,6 +53,8 @@ pub(crate) enum Source {
     Folder(PathBuf),
     /// A file of its own, such as a catalog of JSON lines.
     File(PathBuf),
+    /// The text on standard input, written as `-`.
+    Input,
     /// An OCI image layout, and the name of one of its images when it has several.
     Layout(PathBuf, Option<String>),
     /// An image of a registry.
@@ -61,6 +67,9 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if let Some(layout) = text.strip_prefix(LAYOUT_PREFIX) {
             return layout_at(layout);
+        }
+        if text == INPUT {
+            return Ok(Self::Input);
         }
         let path = Path::new(text);
         if path.is_dir() {
@@ -84,6 +93,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) | Self::File(path) | Self::Layout(path, None) => path.display().fmt(f),
+            Self::Input => f.write_str("standard input"),
             Self::Layout(path, Some(name)) => write!(f, "{LAYOUT_PREFIX}{}:{name}", path.display()),
             Self::Image(reference) => reference.fmt(f),
         }
@@ -133,6 +143,8 @@ pub(crate) enum Tree {
     Disk(BTreeMap<String, PathBuf>),
     /// Files of an image.
     Image(Files),
+    /// What was on standard input.
+    Input(Arc<tempfile::NamedTempFile>),
 }
 
 /// The content of a source.
@@ -171,6 +183,14 @@ impl Registries {
         Ok(Puller::new(config))
     }
 
+    /// A puller that fails at the first image with --offline: much can be found out without one.
+    pub(crate) fn puller_or_offline(&self) -> anyhow::Result<Puller> {
+        if self.offline {
+            return Ok(Puller::with_registry(PullerConfig::new(std::env::temp_dir()), Arc::new(NoRegistry)));
+        }
+        self.puller()
+    }
+
     /// Whether nothing may be fetched.
     pub(crate) fn is_offline(&self) -> bool {
         self.offline
@@ -199,6 +219,10 @@ impl Registries {
             Source::File(path) => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 Ok(Opened::plain(BTreeMap::from([(name, path.clone())])))
+            }
+            Source::Input => {
+                let tree = Tree::Input(Arc::new(spooled_input()?));
+                Ok(Opened { tree, labels: BTreeMap::new(), image: None })
             }
             Source::Layout(folder, name) => {
                 let layout = LayoutRegistry::open(folder)?;
@@ -277,6 +301,7 @@ impl Tree {
         match self {
             Self::Disk(files) => files.keys().map(String::as_str).collect(),
             Self::Image(files) => files.paths().collect(),
+            Self::Input(_) => vec![INPUT],
         }
     }
 
@@ -309,8 +334,19 @@ impl CatalogFiles for Tree {
         Ok(match self {
             Self::Disk(files) => Box::new(File::open(files.get(path).ok_or(io::ErrorKind::NotFound)?)?),
             Self::Image(files) => Box::new(files.open(path).map_err(io::Error::other)?),
+            Self::Input(file) => Box::new(file.reopen()?),
         })
     }
+}
+
+/// Keeps what is on standard input, as catalogs are read more than once.
+fn spooled_input() -> anyhow::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::NamedTempFile::new().context("creating a file for standard input")?;
+    let mut input = io::stdin().lock().take(INPUT_BYTES_MAX + 1);
+    if io::copy(&mut input, file.as_file_mut()).context("reading standard input")? > INPUT_BYTES_MAX {
+        bail!("standard input has more than {INPUT_BYTES_MAX} bytes");
+    }
+    Ok(file)
 }
 
 /// A whole file on disk of at most `limit` bytes.

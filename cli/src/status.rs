@@ -1,14 +1,13 @@
 //! `olm status`: what runs, what is pending, and why.
 
-mod facts;
+pub(crate) mod facts;
 
-use std::io::Write;
+use std::{io::Write, time::Duration};
 
 use anyhow::bail;
 use clap::Args;
-use kube::ResourceExt;
+use kube::{Client, ResourceExt};
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
-use olm_runtime::connect;
 
 use self::facts::Status;
 use crate::{
@@ -23,13 +22,26 @@ pub(crate) const HELP: &str =
 Examples:
   olm status
   olm status lighthouse
+  olm status -w
   olm status -o json";
+
+/// Time between two looks with `--watch`.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// `olm status`
 #[derive(Debug, Args)]
 pub(crate) struct StatusCommand {
     /// Name of the ClusterExtension; default: all
     extension: Option<String>,
+    /// Only extensions that are installed in this namespace
+    #[arg(long, short = 'n', value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
+    namespace: Option<String>,
+    /// Extensions of all namespaces, as without this flag
+    #[arg(long, short = 'A')]
+    all_namespaces: bool,
+    /// Print it again whenever it changes
+    #[arg(long, short)]
+    watch: bool,
     #[command(flatten)]
     cluster: Cluster,
     /// Output format
@@ -39,20 +51,40 @@ pub(crate) struct StatusCommand {
 
 impl StatusCommand {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let client = connect(self.cluster.config().await?)?;
-        let catalogs: Vec<ClusterCatalog> = list(&client).await?;
-        let sets: Vec<ClusterObjectSet> = list(&client).await?;
-        let mut extensions: Vec<ClusterExtension> = list(&client).await?;
+        let client = self.cluster.client().await?;
+        let mut shown = String::new();
+        loop {
+            let mut written = Vec::new();
+            output::answer(&mut written, self.output, &self.status(&client).await?, |status| {
+                let text = if self.extension.is_some() { status.detail() } else { status.table() };
+                text.trim_end().to_owned()
+            })?;
+            let text = String::from_utf8(written)?;
+            if text != shown {
+                out.write_all(text.as_bytes())?;
+                out.flush()?;
+            }
+            if !self.watch {
+                return Ok(());
+            }
+            shown = text;
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+
+    async fn status(&self, client: &Client) -> anyhow::Result<Status> {
+        let catalogs: Vec<ClusterCatalog> = list(client).await?;
+        let sets: Vec<ClusterObjectSet> = list(client).await?;
+        let mut extensions: Vec<ClusterExtension> = list(client).await?;
+        if let Some(namespace) = &self.namespace {
+            extensions.retain(|extension| extension.spec.namespace == *namespace);
+        }
         if let Some(name) = &self.extension {
             extensions.retain(|extension| extension.name_any() == *name);
             if extensions.is_empty() {
                 bail!("there is no ClusterExtension {name:?}: `olm status` lists all");
             }
         }
-        let status = Status::of(&extensions, &sets, &catalogs);
-        output::answer(out, self.output, &status, |status| {
-            let text = if self.extension.is_some() { status.detail() } else { status.table() };
-            text.trim_end().to_owned()
-        })
+        Ok(Status::of(&extensions, &sets, &catalogs))
     }
 }

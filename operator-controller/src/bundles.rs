@@ -212,7 +212,7 @@ impl Bundles {
         self.source.interruptions.stop();
     }
 
-    /// An extension needs no bundle any more; a pull that nobody else needs is ended.
+    /// An extension needs no bundle any more; a pull that no other extension needs is ended.
     pub(crate) fn release(&self, extension: &str) {
         if let Some(Background { pulls, queue }) = &self.background {
             pulls.release(extension);

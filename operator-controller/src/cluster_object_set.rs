@@ -13,6 +13,7 @@ pub(crate) mod report;
 mod requeue;
 #[cfg(test)]
 mod simulation;
+mod workloads;
 
 pub(crate) use checks::Checks;
 pub(crate) use context::Context;

@@ -23,7 +23,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use reader::{CatalogReader, Read};
+pub use reader::CatalogReader;
 
 /// How often what could not be fetched is tried again, and folders with authorities are looked at.
 const TICK: Duration = Duration::from_secs(5);
@@ -150,7 +150,7 @@ impl Remote {
 
     async fn follow(&self, known: Known, stop: CancellationToken) {
         let mut changes = self.changes.lock().await;
-        // Once in the life of a process: whoever loses leadership ends.
+        // Once in the life of a process: a process that loses leadership ends.
         let _ = self.directory.known.set(known.clone());
         tokio::select! {
             () = stop.cancelled() => return,

@@ -1,8 +1,8 @@
 //! What is known of the cluster beside the objects that are reconciled. Each fact is followed by a watch of its own and
 //! fires an [interest](crate::interest) when it changes.
 //!
-//! A process that starts, or begins to lead, knows nothing: no catalog, no default account, no admission policy. Whoever
-//! reconciled then would write that they are missing, and take it back a moment later: nothing is reconciled before the
+//! A process that starts, or begins to lead, knows nothing: no catalog, no default account, no admission policy. A
+//! reconcile would write that they are missing, and take it back a moment later: nothing is reconciled before the
 //! facts are ready.
 
 pub(crate) mod catalogs;
@@ -17,6 +17,7 @@ mod watched;
 
 use std::{collections::BTreeSet, time::Duration};
 
+use educe::Educe;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{sync::watch, time::Instant};
 
@@ -25,14 +26,9 @@ use tokio::{sync::watch, time::Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is known of the cluster: nothing at first. Clones are the same.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Educe)]
+#[educe(Default)]
 pub(crate) struct Known<T>(watch::Sender<Option<T>>);
-
-impl<T> Default for Known<T> {
-    fn default() -> Self {
-        Self(watch::Sender::new(None))
-    }
-}
 
 impl<T: Clone + PartialEq> Known<T> {
     pub(crate) fn get(&self) -> Option<T> {

@@ -1,12 +1,13 @@
 //! Objects of an upstream installation that are still in effect, reported once, at the start.
 //!
-//! Applying manifests removes nothing, and whoever swaps the images of an installation applies none. Our manifests
+//! Applying manifests removes nothing, and an administrator who swaps the images of an installation applies none. Our manifests
 //! bring these objects emptied, under upstream's names; until they are applied, log and Events name what stands in the
 //! way and what to apply. Nothing is changed here.
 
 use k8s_openapi::api::{
     admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingAdmissionPolicyBinding},
     apps::v1::Deployment,
+    core::v1::ObjectReference,
     rbac::v1::ClusterRoleBinding,
 };
 use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::events::Events;
 
-/// It fails closed, and nobody answers it any more.
+/// It fails closed, and its server is gone.
 const WEBHOOK: &str = "catalogd-mutating-webhook-configuration";
 /// Permissions that the program does not need.
 const CLUSTER_ADMIN: &str = "operator-controller-cluster-admin-rolebinding";
@@ -31,54 +32,93 @@ const EMPTIED: &str = "olm.operatorframework.io/emptied";
 const NO_PERMISSION: &str = ": this program runs without the permissions of its manifests: apply config/install.yaml with \
     --server-side --force-conflicts";
 
+/// A leftover, and what to do about it.
+pub(crate) struct Leftover {
+    kind: String,
+    object: ObjectReference,
+    text: &'static str,
+}
+
 /// Looks for leftovers and reports them in the log and as Events. A catalogd is one where the catalogs are `embedded`
 /// in this program.
 pub(crate) async fn report(client: Client, system_namespace: &str, embedded: bool, events: &Events) {
+    for found in look_for_all(&client, system_namespace, embedded).await {
+        match found {
+            Ok(Leftover { kind, object, text }) => {
+                let name = object.name.as_deref().unwrap_or_default();
+                tracing::warn!(kind, name, "left behind by an earlier installation: {text}");
+                events.leftover(&object, text).await;
+            }
+            Err(error) => {
+                let is_forbidden = matches!(&error, kube::Error::Api(status) if status.is_forbidden());
+                let remedy = if is_forbidden { NO_PERMISSION } else { "" };
+                let error = api_text(&error);
+                tracing::warn!(error, "could not check for leftovers of an earlier installation{remedy}");
+            }
+        }
+    }
+}
+
+/// The objects that an upstream installation left behind and that are still in effect, each with what to do about it.
+///
+/// # Errors
+/// One of them could not be looked for.
+pub async fn leftovers(client: &Client, system_namespace: &str) -> Result<Vec<(String, String)>, String> {
+    let found = look_for_all(client, system_namespace, true).await.into_iter();
+    let named = |Leftover { kind, object, text }: Leftover| {
+        (format!("{kind} {}", object.name.unwrap_or_default()), text.to_owned())
+    };
+    found.map(|found| found.map(named).map_err(|error| api_text(&error))).collect()
+}
+
+async fn look_for_all(
+    client: &Client,
+    system_namespace: &str,
+    embedded: bool,
+) -> Vec<Result<Leftover, kube::Error>> {
     let asks = |w: &MutatingWebhookConfiguration| {
         w.webhooks.as_ref().is_some_and(|list| !list.is_empty()) && !emptied(w)
     };
     let text = "no ClusterCatalog can be written while it asks a server that is gone: apply config/install.yaml with \
                 --server-side --force-conflicts, which empties it, or delete it";
-    look(Api::all(client.clone()), WEBHOOK, asks, text, events).await;
+    let mut found = vec![look(Api::all(client.clone()), WEBHOOK, asks, text).await];
     let binds = |b: &ClusterRoleBinding| b.subjects.as_ref().is_some_and(|list| !list.is_empty());
     let text = "it gives this program permissions on the whole cluster that it does not need: apply \
                 config/install.yaml with --server-side --force-conflicts, which empties it, or delete it";
-    look(Api::all(client.clone()), CLUSTER_ADMIN, binds, text, events).await;
+    found.push(look(Api::all(client.clone()), CLUSTER_ADMIN, binds, text).await);
     let warns = |b: &ValidatingAdmissionPolicyBinding| !emptied(b);
     let text = "it warns that spec.serviceAccount is ignored, which it is not: apply config/install.yaml with \
                 --server-side --force-conflicts, or delete it";
-    look(Api::all(client.clone()), WARNING, warns, text, events).await;
+    found.push(look(Api::all(client.clone()), WARNING, warns, text).await);
     if embedded {
         let runs = |d: &Deployment| d.spec.as_ref().is_none_or(|spec| spec.replicas != Some(0));
         let text = "it works on the same catalogs, and this program leaves them to it while it holds their lease: apply \
                     config/install.yaml with --server-side --force-conflicts, which scales it to 0 replicas, or delete \
                     it";
-        look(Api::namespaced(client, system_namespace), CATALOGD, runs, text, events).await;
+        found.push(look(Api::namespaced(client.clone(), system_namespace), CATALOGD, runs, text).await);
     }
+    found.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// Reports the object of this name if it is in effect.
-async fn look<K>(api: Api<K>, name: &str, is_in_effect: impl Fn(&K) -> bool, text: &str, events: &Events)
+/// The object of this name, if it is in effect.
+async fn look<K>(
+    api: Api<K>,
+    name: &str,
+    is_in_effect: impl Fn(&K) -> bool,
+    text: &'static str,
+) -> Result<Option<Leftover>, kube::Error>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
 {
     // Listed, because the program may list these kinds and not get them.
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
-    match bounded(api.list(&params)).await {
-        Ok(listed) => {
-            let found = listed.items.iter().find(|object| object.name_any() == name);
-            if let Some(object) = found.filter(|object| is_in_effect(object)) {
-                tracing::warn!(kind = %K::kind(&()), name, "left behind by an earlier installation: {text}");
-                events.leftover(&object.object_ref(&()), text).await;
-            }
-        }
-        Err(error) => {
-            let is_forbidden = matches!(&error, kube::Error::Api(status) if status.is_forbidden());
-            let remedy = if is_forbidden { NO_PERMISSION } else { "" };
-            let error = api_text(&error);
-            tracing::warn!(error, "could not check for leftovers of an earlier installation{remedy}");
-        }
-    }
+    let listed = bounded(api.list(&params)).await?;
+    let found = listed.items.iter().find(|object| object.name_any() == name);
+    Ok(found.filter(|object| is_in_effect(object)).map(|object| Leftover {
+        kind: K::kind(&()).into_owned(),
+        object: object.object_ref(&()),
+        text,
+    }))
 }
 
 /// Ours, which replaced upstream's and does nothing.

@@ -2,7 +2,7 @@
 //!
 //! Two loops, neither waiting for the other: the *extension loop* decides what should run and writes it as a
 //! revision; the *object-set loop* makes revisions true and keeps them so. catalogd runs in the same process
-//! and is read without HTTP. [`Operator`] is a value: built from a [`Config`], run until told to stop.
+//! and is read without HTTP. [`Operator`] is a value: built from a [`Config`], run until its shutdown.
 
 mod admission;
 mod advice;
@@ -10,6 +10,7 @@ mod bundles;
 mod cluster_extension;
 mod cluster_object_set;
 mod concurrently;
+mod conditions;
 mod config;
 mod content;
 mod deletion_policy;
@@ -28,8 +29,9 @@ mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
-pub use content::{CatalogReader, Read, RemoteCatalogd};
-pub use facts::settings::account;
-pub use operator::{Operator, OperatorError};
-pub use permissions::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope, WATCHED_OBJECTS};
+pub use content::{CatalogReader, RemoteCatalogd};
+pub use facts::{policies::compare as compare_policies, settings::account};
+pub use leftovers::leftovers;
+pub use operator::{LEASE, Operator, OperatorError};
+pub use permissions::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
 pub use webhook_certificates::{ProviderSetting, Settings as WebhookCertificates};

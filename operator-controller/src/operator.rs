@@ -26,7 +26,7 @@ use crate::{
 pub(crate) use loops::{Loops, Options};
 
 /// Lease of the extension side, upstream's.
-const LEASE: &str = "9c4404e7.operatorframework.io";
+pub const LEASE: &str = "9c4404e7.operatorframework.io";
 /// Service that metrics are scraped by.
 const METRICS_SERVICE: &str = "operator-controller-service";
 /// Secret with the serving certificate, where catalogd runs on its own.

@@ -15,17 +15,22 @@ use kube::{
 };
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_bundle::MEMORY_BYTES_MAX;
+use olm_fbc::Property;
 use olm_image::Puller;
 use olm_plan::Plan;
-use olm_runtime::{Accounts, ClientError, Discovery, MemoryBudget, Newest, SystemClock, api_text, bounded};
+use olm_resolve::{RejectedCandidate, Resolution};
+use olm_runtime::{
+    AccountRef, Accounts, ClientError, Discovery, MemoryBudget, Newest, SystemClock, api_text, bounded,
+};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
     admission::SETTINGS_CONFIG_MAP,
     bundles::Bundles,
-    cluster_extension::{Context, propose},
+    cluster_extension::{Context, catalog_answer, propose},
     config::Gates,
     content::CatalogReader,
     events::Events,
@@ -41,7 +46,7 @@ use crate::{
 
 /// What a plan is made with.
 pub struct Surroundings {
-    /// The cluster, with the credentials of whoever asks.
+    /// The cluster, with the credentials of the user.
     pub cluster: kube::Config,
     /// Pulls bundles.
     pub puller: Puller,
@@ -53,6 +58,8 @@ pub struct Surroundings {
     pub system_namespace: String,
     /// The controller's feature gates.
     pub gates: Gates,
+    /// Whether what the bundle requires must be installed for there to be a plan, as the controller has it.
+    pub checks_dependencies: bool,
 }
 
 /// What the controller would do next for an extension.
@@ -66,7 +73,29 @@ pub enum Next {
         notes: Vec<String>,
     },
     /// A new revision, unless the plan says that something stands in the way.
-    Revision(Box<Plan>),
+    Revision(Box<NewRevision>),
+}
+
+/// A revision that would be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRevision {
+    /// Its plan.
+    pub plan: Plan,
+    /// The version of its bundle, without the release.
+    pub version: String,
+    /// The properties of its bundle in the catalog.
+    pub properties: Vec<Property>,
+    /// Everything the ServiceAccount writes for it, Secrets of webhook certificates included.
+    pub objects: Vec<Value>,
+}
+
+/// The answer of the catalogs for an extension.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogAnswer {
+    /// The bundle, or why there is none.
+    pub chosen: Result<Resolution, String>,
+    /// The other bundles of the package, the closest first.
+    pub rejected: Vec<RejectedCandidate>,
 }
 
 /// Why there is no plan.
@@ -91,6 +120,9 @@ pub enum PlanError {
         /// What went wrong.
         source: std::io::Error,
     },
+    /// The bundle does not take the extension's configuration.
+    #[error("{0}")]
+    Configuration(String),
     /// The controller would not come to a plan either.
     #[error("{0}")]
     Stopped(String),
@@ -116,58 +148,81 @@ impl Planner {
         Ok(Self { surroundings, accounts, bundles })
     }
 
-    /// What the controller would do next for the extension `name`.
+    /// The extension `name` of the cluster.
     ///
     /// # Errors
-    /// There is no such extension, or no plan can be made for it: the controller's own texts say why.
-    pub async fn next(&self, name: &str) -> Result<Next, PlanError> {
-        let client = self.accounts.controller();
-        let extensions: Api<ClusterExtension> = Api::all(client.clone());
+    /// It does not exist or cannot be read.
+    pub async fn extension(&self, name: &str) -> Result<ClusterExtension, PlanError> {
+        let extensions: Api<ClusterExtension> = Api::all(self.accounts.controller());
         let extension = bounded(extensions.get(name)).await;
-        let extension = extension.map_err(|e| read(format!("ClusterExtension {name:?}"), &e))?;
+        extension.map_err(|e| read(format!("ClusterExtension {name:?}"), &e))
+    }
+
+    /// What the controller would do next for an extension, which need not exist, and need not be as the cluster has it.
+    ///
+    /// # Errors
+    /// No plan can be made for it: the controller's own texts say why.
+    pub async fn next(&self, extension: &ClusterExtension) -> Result<Next, PlanError> {
+        let default_account = self.default_account(extension).await?;
+        let context = self.context(default_account.clone()).await?;
+        propose(&context, extension, default_account.as_ref()).await.map_err(|error| {
+            // The controller's own words, with what it knows beyond them.
+            let text = match error.explanation() {
+                Some(more) => format!("{error}\n{more}"),
+                None => error.to_string(),
+            };
+            let is_configuration = error.is_configuration();
+            if is_configuration { PlanError::Configuration(text) } else { PlanError::Stopped(text) }
+        })
+    }
+
+    /// The bundle that the catalogs have for an extension, whatever is installed or paused, and those they have not.
+    ///
+    /// # Errors
+    /// The catalogs cannot be read.
+    pub async fn resolution(&self, extension: &ClusterExtension) -> Result<CatalogAnswer, PlanError> {
+        let context = self.context(None).await?;
+        catalog_answer(&context, extension).await.map_err(PlanError::Stopped)
+    }
+
+    async fn context(&self, default_account: Option<AccountRef>) -> Result<Context, PlanError> {
+        let client = self.accounts.controller();
         let catalogs = known::<ClusterCatalog>(&client, "ClusterCatalogs").await?;
         let sets = known::<ClusterObjectSet>(&client, "ClusterObjectSets").await?;
         let catalogs =
-            // Nobody waits here for a catalog that was never served: the plan is made without it and says so.
+            // A catalog that was never served is not waited for: the plan is made without it and says so.
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
-        let discovery = Discovery::new(client.clone());
-        let default_account = match &extension.spec.service_account {
-            Some(_) => None,
-            None => self.default_account(&client).await?,
-        };
-        let (mut registry, default) = (Registry::default(), default_account.clone());
-        let context = Context {
+        let mut registry = Registry::default();
+        Ok(Context {
             accounts: self.accounts.clone(),
-            discovery,
+            discovery: Discovery::new(client.clone()),
             catalogs,
             bundles: self.bundles.clone(),
             events: Events::new(client.clone(), ""),
             sets,
             newest_set: Newest::default(),
             written_sets: Arc::default(),
-            contents: ContentSecrets::new(client.clone(), &self.surroundings.system_namespace),
-            // Nobody is woken by a plan.
+            contents: ContentSecrets::new(client, &self.surroundings.system_namespace),
+            // A plan wakes no reconcile.
             installed: Arc::default(),
             platform: Arc::new(Platform::register(&mut registry)),
             features: self.surroundings.gates.features(ProviderSetting::Auto),
-            settings: Settings::new(default),
+            settings: Settings::new(default_account),
             guard: Guard::new(&mut registry),
             system_namespace: self.surroundings.system_namespace.clone(),
             clock: Arc::new(SystemClock),
             only_plans: true,
-        };
-        propose(&context, &extension, default_account.as_ref()).await.map_err(|error| {
-            // The controller's own words, with what it knows beyond them.
-            PlanError::Stopped(match error.explanation() {
-                Some(more) => format!("{error}\n{more}"),
-                None => error.to_string(),
-            })
+            checks_dependencies: self.surroundings.checks_dependencies,
         })
     }
 
-    /// The account of extensions that name none.
-    async fn default_account(&self, client: &Client) -> Result<Option<olm_runtime::AccountRef>, PlanError> {
-        let api: Api<ConfigMap> = Api::namespaced(client.clone(), &self.surroundings.system_namespace);
+    /// The account of an extension that names none.
+    async fn default_account(&self, extension: &ClusterExtension) -> Result<Option<AccountRef>, PlanError> {
+        if extension.spec.service_account.is_some() {
+            return Ok(None);
+        }
+        let client = self.accounts.controller();
+        let api: Api<ConfigMap> = Api::namespaced(client, &self.surroundings.system_namespace);
         let map = bounded(api.get_opt(SETTINGS_CONFIG_MAP)).await;
         let map = map.map_err(|e| read(format!("ConfigMap {SETTINGS_CONFIG_MAP:?}"), &e))?;
         Ok(map.as_ref().and_then(settings::account_of))

@@ -9,7 +9,7 @@ use std::{
     io::{BufRead, BufReader, Write},
 };
 
-use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope, WATCHED_OBJECTS};
+use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::{catalogd, operator::USER, prelude::*};
@@ -67,6 +67,8 @@ const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 4] = [
     ),
 ];
 
+/// Purpose of the rows about kinds that are watched for all extensions.
+const WATCHED_OBJECTS: &str = "notice changes to objects of extensions";
 /// Why a permission to watch a kind may go without use.
 const OF_OBJECTS: &str = "for kinds that bundles may contain; not all of them are in the tests";
 
@@ -103,22 +105,20 @@ pub struct VerbOnResource {
 impl VerbOnResource {
     /// All permissions of operator-controller.
     pub fn all() -> Vec<Self> {
-        Self::of(PERMISSIONS)
+        Self::of(&PERMISSIONS)
     }
 
     /// All permissions of a catalogd on its own.
     pub fn all_of_catalogd() -> Vec<Self> {
-        Self::of(CATALOGD_PERMISSIONS)
+        Self::of(&CATALOGD_PERMISSIONS)
     }
 
     fn of(table: &'static [Permission]) -> Vec<Self> {
         let of_row = |row: &'static Permission| {
-            let (scope, group, verbs) = (row.scope, row.group, row.verbs);
-            let of_resource = move |resource: &&'static str| {
-                let resource = *resource;
-                verbs.iter().map(move |verb| Self {
-                    in_system_namespace: scope == Scope::SystemNamespace,
-                    group,
+            let of_resource = move |resource: &'static String| {
+                row.verbs.iter().map(move |verb| Self {
+                    in_system_namespace: row.scope == Scope::SystemNamespace,
+                    group: &row.group,
                     resource,
                     verb,
                 })
@@ -136,7 +136,9 @@ impl VerbOnResource {
 
     /// Whether it serves to notice changes to objects of extensions.
     fn is_for_objects(&self) -> bool {
-        let of_this = |row: &&Permission| row.group == self.group && row.resources.contains(&self.resource);
+        let of_this = |row: &&Permission| {
+            row.group == self.group && row.resources.iter().any(|one| one == self.resource)
+        };
         !self.in_system_namespace
             && ["list", "watch"].contains(&self.verb)
             && PERMISSIONS.iter().filter(of_this).any(|row| row.purpose == WATCHED_OBJECTS)

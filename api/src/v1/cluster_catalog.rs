@@ -19,6 +19,8 @@ use crate::conditions::Conditions;
     kind = "ClusterCatalog",
     status = "ClusterCatalogStatus",
     doc = "ClusterCatalog makes the content of a catalog image available to the cluster.",
+    shortname = "ccat",
+    category = "olm",
     derive = "Default",
     derive = "PartialEq",
     annotation("olm.operatorframework.io/generator", "standard"),
@@ -28,7 +30,18 @@ use crate::conditions::Conditions;
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Serving\")].status"
     ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].message",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterCatalogSpec {

@@ -22,6 +22,8 @@ use crate::conditions::Conditions;
     kind = "ClusterExtension",
     status = "ClusterExtensionStatus",
     doc = "ClusterExtension installs an operator from the cluster's catalogs and keeps it up to date.",
+    shortname = "cext",
+    category = "olm",
     derive = "Default",
     derive = "PartialEq",
     annotation("olm.operatorframework.io/generator", "standard"),
@@ -37,7 +39,23 @@ use crate::conditions::Conditions;
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Progressing')].status"
     ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status"
+    ),
+    printcolumn(
+        name = "Available Update",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='UpdateAvailable')].message"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].message",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterExtensionSpec {
@@ -225,8 +243,8 @@ pub enum ClusterExtensionConfigType {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterExtensionStatus {
-    /// The conditions of the extension: `Installed`, `Progressing`, `Available`, the four about deprecation, and for
-    /// GitOps tools `Ready`, `Reconciling`, `Stalled`.
+    /// The conditions of the extension: `Installed`, `Progressing`, `Available`, the four about deprecation,
+    /// `UpdateAvailable`, and for GitOps tools `Ready`, `Reconciling`, `Stalled`.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     #[schemars(schema_with = "super::common::conditions")]
     pub conditions: Conditions,

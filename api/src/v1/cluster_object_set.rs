@@ -29,6 +29,8 @@ const FIELD_PATH_MESSAGE: &str = "must contain a valid field path. valid fields 
     kind = "ClusterObjectSet",
     status = "ClusterObjectSetStatus",
     doc = "ClusterObjectSet is one revision of a set of objects that rolls out phase by phase.",
+    shortname = "cos",
+    category = "olm",
     derive = "Default",
     derive = "PartialEq",
     annotation("olm.operatorframework.io/generator", "standard"),
@@ -42,7 +44,24 @@ const FIELD_PATH_MESSAGE: &str = "must contain a valid field path. valid fields 
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Progressing')].status"
     ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(name = "Revision", type_ = "integer", json_path = ".spec.revision"),
+    printcolumn(
+        name = "Version",
+        type_ = "string",
+        json_path = ".metadata.annotations.olm\\.operatorframework\\.io/bundle-version"
+    ),
+    printcolumn(
+        name = "State",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].reason"
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].message",
+        priority = 1
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterObjectSetSpec {

@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::{self, ErrorKind, Read, Seek, SeekFrom},
+    io::{self, ErrorKind, Read},
     os::unix::fs::FileExt,
     path::Path,
 };
@@ -11,7 +11,10 @@ use std::{
 use flate2::Crc;
 
 use super::{SEGMENTS_FILE, Segment, Segments, checksum, sum_of};
-use crate::{limits::SEGMENTS_MAX, store::FileSum};
+use crate::{
+    limits::SEGMENTS_MAX,
+    store::{FileSum, crc32_of},
+};
 
 const MAGIC: &[u8; 8] = b"olmsegms";
 /// Raised when the form changes; older files are then made anew.
@@ -47,7 +50,7 @@ pub(super) fn encode(table: &[Segment], lines: FileSum, data: FileSum) -> Vec<u8
 
 /// Opens the segments in a generation's folder; `None` if there are none yet. Blocks.
 pub(crate) fn load(folder: &Path, lines: FileSum) -> Result<Option<Segments>, String> {
-    let mut file = match File::open(folder.join(SEGMENTS_FILE)) {
+    let file = match File::open(folder.join(SEGMENTS_FILE)) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
@@ -71,7 +74,7 @@ pub(crate) fn load(folder: &Path, lines: FileSum) -> Result<Option<Segments>, St
     let mut crc = Crc::new();
     crc.update(&table);
     crc.update(&foot[..FOOT_BYTES - 4]);
-    if crc.sum() != number(&mut rest) || checksum_of(&mut file, data.bytes).map_err(read)? != data.crc32 {
+    if crc.sum() != number(&mut rest) || crc32_of((&file).take(data.bytes)).map_err(read)? != data.crc32 {
         return Err("checksum differs".into());
     }
     let segments = Segments { file, table: decode(&table) };
@@ -93,19 +96,6 @@ fn decode(table: &[u8]) -> Vec<Segment> {
         Segment { raw_end, end, crc32: number(&mut row), shift: checksum::shift(raw) }
     });
     rows.collect()
-}
-
-fn checksum_of(file: &mut File, bytes: u64) -> io::Result<u32> {
-    file.seek(SeekFrom::Start(0))?;
-    let mut crc = Crc::new();
-    let mut content = file.take(bytes);
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match content.read(&mut buffer)? {
-            0 => return Ok(crc.sum()),
-            read => crc.update(&buffer[..read]),
-        }
-    }
 }
 
 /// Takes a number off bytes of which the caller knows the length.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures::future::BoxFuture;
+use async_trait::async_trait;
 use jiff::Timestamp;
 use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
@@ -100,8 +100,9 @@ struct Registry {
     pulling: Arc<()>,
 }
 
+#[async_trait]
 impl CatalogSource for Registry {
-    fn resolve<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<String, PullError>> {
+    async fn resolve(&self, reference: &str) -> Result<String, PullError> {
         self.asked.lock().unwrap().push(format!("resolve {reference}"));
         let resolved = match self.tags.lock().unwrap().get(reference) {
             _ if reference.contains('@') => Ok(reference.to_owned()),
@@ -109,18 +110,16 @@ impl CatalogSource for Registry {
             None => Err(PullError::Deadline(1)),
         };
         let seconds = *self.resolve_seconds.lock().unwrap();
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
-            resolved
-        })
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        resolved
     }
 
-    fn pull<'a>(
-        &'a self,
-        resolved: &'a str,
+    async fn pull(
+        &self,
+        resolved: &str,
         pinned: Pinned,
         on_progress: OnProgress,
-    ) -> BoxFuture<'a, Result<Box<dyn CatalogFiles>, PullError>> {
+    ) -> Result<Box<dyn CatalogFiles>, PullError> {
         self.asked.lock().unwrap().push(format!("pull {}", &resolved[..30]));
         let pulled = match (self.images.lock().unwrap().get(resolved).cloned(), pinned) {
             (Some(files), _) => Ok(Box::new(files) as Box<dyn CatalogFiles>),
@@ -128,16 +127,13 @@ impl CatalogSource for Registry {
             (None, Pinned::No) => Err(PullError::Refused(Refusal::retry("no label"))),
         };
         let seconds = *self.pull_seconds.lock().unwrap();
-        let pulling = Arc::clone(&self.pulling);
-        Box::pin(async move {
-            for second in 0..seconds {
-                let (bytes, layers) = (second * 1_500_000, usize::from(second > 2));
-                on_progress(Progress { bytes, bytes_total: 30_000_000, layers, layers_total: 2 });
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-            drop(pulling);
-            pulled
-        })
+        let _pulling = Arc::clone(&self.pulling);
+        for second in 0..seconds {
+            let (bytes, layers) = (second * 1_500_000, usize::from(second > 2));
+            on_progress(Progress { bytes, bytes_total: 30_000_000, layers, layers_total: 2 });
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        pulled
     }
 }
 

@@ -91,23 +91,11 @@ enum FetchError {
 
 /// An error with its causes; one of the proxy's is marked as Go's client does, which people search for.
 fn message(error: &reqwest::Error) -> String {
-    let text = chain(error);
+    let text = olm_text::causes(error);
     let proxied = ["HTTPS_PROXY", "https_proxy"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
     if proxied && error.is_connect() { format!("proxyconnect tcp: {text}") } else { text }
-}
-
-/// An error with its causes, which the library's own text leaves out.
-fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 impl HttpReader {

@@ -2,12 +2,12 @@
 
 use std::{
     fs::{self, DirBuilder, File},
-    io::{ErrorKind, Read, Write},
+    io::{BufReader, ErrorKind, Read, Write},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 
-use flate2::Crc;
+use flate2::{Crc, CrcReader};
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, io_error};
@@ -28,19 +28,15 @@ pub struct FileSum {
 impl FileSum {
     /// Whether `file` has this length and checksum; reads it from its position.
     pub(super) fn fits(self, file: &mut File) -> std::io::Result<bool> {
-        if file.metadata()?.len() != self.bytes {
-            return Ok(false);
-        }
-        let mut crc = Crc::new();
-        let mut buffer = vec![0; 256 << 10];
-        loop {
-            let read = file.read(&mut buffer)?;
-            if read == 0 {
-                return Ok(crc.sum() == self.crc32);
-            }
-            crc.update(&buffer[..read]);
-        }
+        Ok(file.metadata()?.len() == self.bytes && crc32_of(file)? == self.crc32)
     }
+}
+
+/// The checksum of all that can be read.
+pub(crate) fn crc32_of(content: impl Read) -> std::io::Result<u32> {
+    let mut content = BufReader::with_capacity(256 << 10, CrcReader::new(content));
+    std::io::copy(&mut content, &mut std::io::sink())?;
+    Ok(content.get_ref().crc().sum())
 }
 
 /// Makes a folder (and those above it) that only this user may enter.

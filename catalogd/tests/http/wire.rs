@@ -146,7 +146,7 @@ fn an_answer_says_nothing_that_the_request_dictates() {
         let answer = world.get(target);
         assert_eq!(answer.header("injected"), None, "{target}");
     }
-    // A redirect stays here, whoever the request names.
+    // A redirect stays here, whatever host the request names.
     for target in [
         "//evil.example/catalogs/c/api/v1/all",
         "///evil.example//x",

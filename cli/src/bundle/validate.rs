@@ -1,11 +1,12 @@
 //! `olm bundle validate`: the errors of a bundle, and hints for its installation.
 
-use std::{collections::BTreeSet, io::Write};
+use std::{collections::BTreeSet, fmt::Write as _, io::Write};
 
-use anyhow::bail;
-use clap::Args;
-use olm_bundle::{Bundle, BundleFiles, InstallMode, MEMORY_BYTES_MAX};
+use anyhow::{anyhow, bail};
+use clap::{Args, ValueEnum};
+use olm_bundle::{ANNOTATIONS, Bundle, BundleFiles, CSV_KIND, InstallMode, MEMORY_BYTES_MAX};
 use olm_object::{ObjectKey, known_kind, text as text_of};
+use olm_opm::{Suite, SuiteFinding};
 use olm_plan::image_changes;
 use olm_rbac::{Grant, Style, targets, webhooks_on_pods};
 use olm_render::{CertificateProvider, Options, RenderError, Rendered, render};
@@ -15,10 +16,12 @@ use serde_json::{Value, json};
 
 use super::rendering::written;
 use crate::{
-    output::{self, Format, below},
+    output::{self, Case, ReportFormat, below, junit},
     sources::{Registries, Source},
 };
 
+/// The annotation with the channels of a bundle.
+const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
 /// The ServiceAccount in the hints; its name changes none of them.
 const ACCOUNT: &str = "installer";
 /// `olm bundle validate`
@@ -30,11 +33,41 @@ pub(crate) struct Validate {
     /// Namespace the operator would be installed into
     #[arg(long, short = 'n', value_name = "NAMESPACE", default_value = "operators")]
     install_namespace: String,
+    /// Also check the rules of a suite; may be repeated
+    #[arg(long = "suite", value_name = "SUITE", value_enum)]
+    suites: Vec<SuiteName>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: ReportFormat,
     #[command(flatten)]
     registries: Registries,
+}
+
+/// A suite of rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SuiteName {
+    /// What OperatorHub's pipeline asks for
+    Operatorhub,
+    /// What makes an operator pleasant to run
+    GoodPractices,
+}
+
+impl SuiteName {
+    fn suite(self) -> Suite {
+        match self {
+            Self::Operatorhub => Suite::Operatorhub,
+            Self::GoodPractices => Suite::GoodPractices,
+        }
+    }
+}
+
+/// The findings, with those of the suites.
+#[derive(Debug, Serialize)]
+struct Checked {
+    #[serde(flatten)]
+    examination: Examination,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suites: Vec<SuiteFinding>,
 }
 
 /// The findings.
@@ -65,12 +98,69 @@ struct Mode {
 impl Validate {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let files = self.registries.bundle_files(&self.bundle).await?;
-        let answer = Examination::of(&files, &self.install_namespace);
-        output::answer(out, self.output, &answer, text)?;
-        if !answer.valid {
+        let examination = Examination::of(&files, &self.install_namespace);
+        let suites = if self.suites.is_empty() { Vec::new() } else { self.findings(&files)? };
+        let answer = Checked { examination, suites };
+        match self.output.plain() {
+            Some(format) => output::answer(out, format, &answer, Checked::text)?,
+            None => writeln!(out, "{}", self.junit(&answer))?,
+        }
+        if !answer.examination.valid {
             bail!("{}: the bundle is not valid", self.bundle);
         }
+        if let Some(finding) = answer.suites.iter().find(|finding| finding.is_error) {
+            bail!("{}: the bundle breaks rules of the suite {}", self.bundle, finding.suite);
+        }
         Ok(())
+    }
+
+    fn findings(&self, files: &BundleFiles) -> anyhow::Result<Vec<SuiteFinding>> {
+        let csv = csv(files)?;
+        let annotations = files.get(ANNOTATIONS).map(olm_bundle::labels);
+        let labels = annotations.and_then(Result::ok).unwrap_or_default();
+        let channels = labels.get(CHANNELS).map_or("", String::as_str);
+        let channels: Vec<&str> =
+            channels.split(',').map(str::trim).filter(|channel| !channel.is_empty()).collect();
+        Ok(self.suites.iter().flat_map(|name| name.suite().check(&csv, &channels)).collect())
+    }
+
+    /// One case for validity, and one for each rule of the suites.
+    fn junit(&self, answer: &Checked) -> String {
+        let mut cases = vec![Case { name: "valid".to_owned(), failures: answer.examination.errors.clone() }];
+        for suite in self.suites.iter().map(|name| name.suite()) {
+            for rule in suite.rules() {
+                let broken = answer.suites.iter().filter(|one| one.suite == suite && one.rule == rule);
+                cases.push(Case {
+                    name: format!("{suite}/{rule}"),
+                    failures: broken.map(|finding| finding.message.clone()).collect(),
+                });
+            }
+        }
+        junit(&self.bundle.to_string(), &cases)
+    }
+}
+
+/// The ClusterServiceVersion of a bundle.
+fn csv(files: &BundleFiles) -> anyhow::Result<Value> {
+    for (path, content) in files.iter().filter(|(path, _)| path.starts_with("manifests/")) {
+        let manifest = olm_yaml::text(content).and_then(olm_yaml::one);
+        let manifest = manifest.map_err(|error| anyhow!("{path}: {error}"))?;
+        if text_of(&manifest, "/kind") == CSV_KIND {
+            return Ok(manifest);
+        }
+    }
+    bail!("the bundle has no ClusterServiceVersion: the suites cannot be checked")
+}
+
+impl Checked {
+    fn text(&self) -> String {
+        let mut text = text(&self.examination);
+        for SuiteFinding { suite, rule, is_error, message } in &self.suites {
+            let level = if *is_error { "error" } else { "warning" };
+            // Writing to a String cannot fail.
+            let _ = write!(text, "\n{level} ({suite}, {rule}): {}", one_line(message));
+        }
+        text
     }
 }
 
@@ -130,7 +220,7 @@ fn is_crd(object: &Value) -> bool {
 }
 
 /// The `spec.config.inline` that asks for an install mode.
-pub(super) fn configuration(mode: InstallMode, namespace: &str) -> Value {
+pub(crate) fn configuration(mode: InstallMode, namespace: &str) -> Value {
     match mode {
         InstallMode::OwnNamespace => json!({"watchNamespace": namespace}),
         InstallMode::SingleNamespace => {

@@ -1,20 +1,21 @@
 //! `olm catalog list`: packages, channels or bundles of a catalog as a table.
 
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     io::Write,
 };
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use olm_fbc::Channel;
+use olm_fbc::{Channel, ChannelEntry, SCHEMA_BUNDLE};
 use olm_opm::{BundleOutline, Outline, head, validate};
 use olm_text::one_line;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::read::Catalog;
-use crate::output::{self, Format};
+use crate::output::{self, Column, ListArgs};
 
 /// A hint for those who look for everything about faulty packages.
 const HINT: &str = "olm catalog validate lists everything that is wrong with the catalog";
@@ -30,9 +31,8 @@ pub(crate) struct List {
     /// Only this package
     #[arg(value_name = "PACKAGE")]
     package: Option<String>,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 /// The kinds of listed items.
@@ -47,36 +47,61 @@ enum Kind {
 }
 
 impl Kind {
-    /// The keys of a row in JSON, with the titles of its columns.
-    fn columns(self) -> &'static [(&'static str, &'static str)] {
+    /// The keys of a row in JSON, with the titles of its columns; those of wide tables only come last.
+    fn columns(self) -> (&'static [Title], usize) {
         match self {
-            Self::Packages => {
-                &[("name", "NAME"), ("displayName", "DISPLAY NAME"), ("defaultChannel", "DEFAULT CHANNEL")]
-            }
-            Self::Channels => &[("package", "PACKAGE"), ("channel", "CHANNEL"), ("head", "HEAD")],
-            Self::Bundles => &[
-                ("package", "PACKAGE"),
-                ("channel", "CHANNEL"),
-                ("bundle", "BUNDLE"),
-                ("replaces", "REPLACES"),
-                ("skips", "SKIPS"),
-                ("skipRange", "SKIP RANGE"),
-                ("image", "IMAGE"),
-            ],
+            Self::Packages => (&PACKAGES, 0),
+            Self::Channels => (&CHANNELS, 0),
+            Self::Bundles => (&BUNDLES, 3),
         }
     }
 }
+
+/// The key of a value in JSON, and the title of its column.
+type Title = (&'static str, &'static str);
+
+const PACKAGES: [Title; 3] =
+    [("name", "NAME"), ("displayName", "DISPLAY NAME"), ("defaultChannel", "DEFAULT CHANNEL")];
+const CHANNELS: [Title; 3] = [("package", "PACKAGE"), ("channel", "CHANNEL"), ("head", "HEAD")];
+const BUNDLES: [Title; 8] = [
+    ("package", "PACKAGE"),
+    ("channel", "CHANNEL"),
+    ("bundle", "BUNDLE"),
+    ("replaces", "REPLACES"),
+    ("notes", "NOTES"),
+    ("skips", "SKIPS"),
+    ("skipRange", "SKIP RANGE"),
+    ("image", "IMAGE"),
+];
 
 /// The values of a row in the order of its columns: texts, lists of texts, or null for none.
 type Row = Vec<Value>;
 
 /// A row as a JSON object with the keys of its columns.
-struct Record<'r>(Kind, &'r Row);
+struct Record(Kind, Row);
 
-impl Serialize for Record<'_> {
+impl Serialize for Record {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let members = self.0.columns().iter().map(|(key, _)| key).zip(self.1);
+        let members = self.0.columns().0.iter().map(|(key, _)| key).zip(&self.1);
         serializer.collect_map(members.filter(|(_, value)| !value.is_null()))
+    }
+}
+
+impl Record {
+    fn cell(&self, number: usize) -> String {
+        match &self.1[number] {
+            Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            other => other.as_str().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// What scripts call the row: the package, or the channel or bundle in it.
+    fn name(&self) -> String {
+        match self.0 {
+            Kind::Packages => self.cell(0),
+            Kind::Channels => format!("{}/{}", self.cell(0), self.cell(1)),
+            Kind::Bundles => self.cell(2),
+        }
     }
 }
 
@@ -105,8 +130,14 @@ impl List {
             Kind::Channels => channels(&outline, &of_package),
             Kind::Bundles => bundles(&outline, &of_package),
         };
-        let records: Vec<_> = rows.iter().map(|row| Record(self.kind, row)).collect();
-        output::answer(out, self.output, &records, |_| table(self.kind, &rows))
+        let records: Vec<Record> = rows.into_iter().map(|row| Record(self.kind, row)).collect();
+        let (titles, wide) = self.kind.columns();
+        let column = |(number, (_, title)): (usize, &Title)| {
+            let column = Column::new(title, move |record: &Record| record.cell(number));
+            if number + wide < titles.len() { column } else { column.in_wide_tables() }
+        };
+        let table: Vec<Column<Record>> = titles.iter().enumerate().map(column).collect();
+        self.list.write(out, &records, &table, Record::name)
     }
 }
 
@@ -164,19 +195,43 @@ fn channels(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     sorted(outline, of_package).into_iter().map(row).collect()
 }
 
+/// The order of bundles by version and release; those without a version come first.
+fn by_version(a: Option<&BundleOutline>, b: Option<&BundleOutline>) -> Ordering {
+    let version = |bundle: Option<&BundleOutline>| bundle.and_then(|bundle| bundle.version.clone());
+    let of_versions = match (version(a), version(b)) {
+        (Some(a), Some(b)) => a.cmp_precedence(&b),
+        (a, b) => a.is_some().cmp(&b.is_some()),
+    };
+    of_versions.then_with(|| a.map(BundleOutline::version_text).cmp(&b.map(BundleOutline::version_text)))
+}
+
+/// The entries of the channels, the highest version of each first.
 fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
     let by_name = by_name(outline);
+    let entries =
+        outline.deprecations.iter().flat_map(|all| all.entries.iter().map(|entry| (&all.package, entry)));
+    let deprecated: BTreeSet<(&str, &str)> = entries
+        .filter(|(_, entry)| entry.reference.schema == SCHEMA_BUNDLE)
+        .map(|(package, entry)| (package.as_str(), entry.reference.name.as_str()))
+        .collect();
     let mut rows = Vec::new();
     for channel in sorted(outline, of_package) {
-        let mut entries: Vec<_> = channel.entries.iter().collect();
-        entries.sort_by_key(|entry| &entry.name);
-        rows.extend(entries.into_iter().map(|entry| {
-            let bundle = by_name.get(&(channel.package.as_str(), entry.name.as_str()));
+        let package = channel.package.as_str();
+        let head = head(&channel.entries).map_or("", |head| head.name.as_str());
+        let entries = channel.entries.iter();
+        let found = entries.map(|entry| (entry, by_name.get(&(package, entry.name.as_str())).copied()));
+        let mut entries: Vec<(&ChannelEntry, Option<&BundleOutline>)> = found.collect();
+        entries.sort_by(|(a, one), (b, other)| by_version(*other, *one).then_with(|| a.name.cmp(&b.name)));
+        rows.extend(entries.into_iter().map(|(entry, bundle)| {
+            let is_deprecated = deprecated.contains(&(channel.package.as_str(), entry.name.as_str()));
+            let notes = [(entry.name == head, "head"), (is_deprecated, "deprecated")];
+            let notes: Vec<&str> = notes.into_iter().filter(|(is, _)| *is).map(|(_, note)| note).collect();
             vec![
                 json!(channel.package),
                 json!(channel.name),
                 json!(entry.name),
                 json!(entry.replaces),
+                json!(notes),
                 json!(entry.skips),
                 json!(entry.skip_range),
                 json!(bundle.map(|bundle| &bundle.image)),
@@ -184,15 +239,4 @@ fn bundles(outline: &Outline, of_package: &dyn Fn(&str) -> bool) -> Vec<Row> {
         }));
     }
     rows
-}
-
-fn table(kind: Kind, rows: &[Row]) -> String {
-    let titles = kind.columns().iter().map(|(_, title)| (*title).to_owned()).collect();
-    let cell = |value: &Value| match value {
-        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
-        other => one_line(other.as_str().unwrap_or_default()).into_owned(),
-    };
-    let cells = rows.iter().map(|row| row.iter().map(cell).collect());
-    let rows: Vec<Vec<String>> = std::iter::once(titles).chain(cells).collect();
-    output::columns(&rows).trim_end().to_owned()
 }

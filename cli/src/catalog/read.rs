@@ -10,7 +10,7 @@ use crate::sources::{Opened, Registries, Source, Tree, bundles, named};
 /// A catalog that is read.
 #[derive(Debug, Args)]
 pub(crate) struct Catalog {
-    /// Folder, file, OCI image layout (oci:FOLDER[:NAME]) or image of the catalog
+    /// Folder, file, OCI image layout (oci:FOLDER[:NAME]) or image of the catalog; - for standard input
     #[arg(value_name = "CATALOG")]
     pub(crate) source: Source,
     #[command(flatten)]

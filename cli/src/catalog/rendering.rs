@@ -107,7 +107,9 @@ impl Renderer {
     async fn reference(&self, reference: &str) -> anyhow::Result<Rendered> {
         let source: Source = reference.parse()?;
         let (opened, is_bundle) = match &source {
-            Source::File(_) => bail!("ref {reference:?} is not a directory: not allowed"),
+            Source::File(_) | Source::Input => {
+                bail!("ref {reference:?} is not a directory: not allowed")
+            }
             Source::Folder(folder) => {
                 let is_bundle = is_bundle_folder(folder);
                 match self.allowed {

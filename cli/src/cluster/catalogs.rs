@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use async_trait::async_trait;
 use catalogd::Trust;
-use futures::future::BoxFuture;
 use kube::{Client, Config, ResourceExt};
 use olm_api::{
     ConditionType,
@@ -101,20 +101,13 @@ async fn trusting(api: &Client, access: &Access) -> anyhow::Result<reqwest::Clie
     client(access.catalog_ca.as_deref())
 }
 
+#[async_trait]
 impl CatalogReader for ClusterCatalogs {
-    fn package<'a>(
-        &'a self,
-        catalog: &'a str,
-        package: &'a str,
-    ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
-        Box::pin(async move { self.get(catalog)?.package(package).await.map(Arc::new) })
+    async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
+        self.get(catalog)?.package(package).await.map(Arc::new)
     }
 
-    fn mentioning<'a>(
-        &'a self,
-        catalog: &'a str,
-        text: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
-        Box::pin(async move { self.get(catalog)?.mentioning(text).await })
+    async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        self.get(catalog)?.mentioning(text).await
     }
 }

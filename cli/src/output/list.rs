@@ -39,18 +39,23 @@ pub(crate) struct ListArgs {
 pub(crate) struct Column<T> {
     title: &'static str,
     is_wide: bool,
-    cell: fn(&T) -> String,
+    cell: Box<dyn Fn(&T) -> String>,
 }
 
 impl<T> Column<T> {
     /// A column of every table.
-    pub(crate) const fn new(title: &'static str, cell: fn(&T) -> String) -> Self {
-        Self { title, is_wide: false, cell }
+    pub(crate) fn new(title: &'static str, cell: impl Fn(&T) -> String + 'static) -> Self {
+        Self { title, is_wide: false, cell: Box::new(cell) }
     }
 
     /// A column of wide tables only.
-    pub(crate) const fn wide(title: &'static str, cell: fn(&T) -> String) -> Self {
-        Self { title, is_wide: true, cell }
+    pub(crate) fn wide(title: &'static str, cell: impl Fn(&T) -> String + 'static) -> Self {
+        Self::new(title, cell).in_wide_tables()
+    }
+
+    /// The column, but in wide tables only.
+    pub(crate) fn in_wide_tables(self) -> Self {
+        Self { is_wide: true, ..self }
     }
 }
 
@@ -95,15 +100,17 @@ impl ListArgs {
 mod tests {
     use super::*;
 
-    const TABLE: [Column<&str>; 2] = [
-        Column::new("NAME", |name| (*name).to_owned()),
-        Column::wide("TWICE", |name| format!("{name}\n{name}")),
-    ];
+    fn table() -> [Column<&'static str>; 2] {
+        [
+            Column::new("NAME", |name: &&'static str| (*name).to_owned()),
+            Column::wide("TWICE", |name: &&'static str| format!("{name}\n{name}")),
+        ]
+    }
 
     fn written(output: ListFormat, no_headers: bool) -> String {
         let mut text = Vec::new();
         let args = ListArgs { output, no_headers };
-        args.write(&mut text, &["a", "b\u{1b}"], &TABLE, |name| (*name).to_owned()).unwrap();
+        args.write(&mut text, &["a", "b\u{1b}"], &table(), |name| (*name).to_owned()).unwrap();
         String::from_utf8(text).unwrap()
     }
 

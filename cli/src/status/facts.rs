@@ -7,20 +7,19 @@ use kube::ResourceExt;
 use olm_api::{
     ConditionType::{Progressing, Ready, Serving, Stalled, Succeeded},
     Conditions,
-    names::{BUNDLE_NAME, BUNDLE_VERSION},
-    ownership::{ExtensionId, controlling_extension, is_taken_over, revision_of},
+    names::{BUNDLE_NAME, BUNDLE_VERSION, PAUSED_ANNOTATION},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use serde::Serialize;
 
-use crate::output::columns;
+use crate::{extension::revisions::is_revision, output::columns};
 
 /// Characters of a reason in the table; all of it is in the detail and in JSON.
 const WHY_CHARACTERS_MAX: usize = 100;
 
 /// The answer.
 #[derive(Debug, Serialize)]
-pub(super) struct Status {
+pub(crate) struct Status {
     extensions: Vec<Extension>,
     catalogs: Vec<Catalog>,
 }
@@ -33,7 +32,7 @@ struct Extension {
     namespace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_account: Option<String>,
-    /// `Ready`, or the reason why it is not.
+    /// `Deleting`, `Paused`, `Ready`, or the reason why it is not.
     state: String,
     /// The bundle that runs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,7 +93,7 @@ struct Catalog {
 }
 
 impl Status {
-    pub(super) fn of(
+    pub(crate) fn of(
         extensions: &[ClusterExtension],
         sets: &[ClusterObjectSet],
         catalogs: &[ClusterCatalog],
@@ -129,7 +128,7 @@ impl Status {
     }
 
     /// Everything about an extension.
-    pub(super) fn detail(&self) -> String {
+    pub(crate) fn detail(&self) -> String {
         let mut text = String::new();
         for one in &self.extensions {
             one.write(&mut text);
@@ -143,12 +142,7 @@ impl Status {
 
 impl Extension {
     fn of(extension: &ClusterExtension, sets: &[ClusterObjectSet]) -> Self {
-        let id = ExtensionId::of(&extension.metadata);
-        // Upstream's revisions carry no mark before they are taken over.
-        let is_mine = |set: &&ClusterObjectSet| {
-            let owner = if is_taken_over(&extension.metadata) { revision_of } else { controlling_extension };
-            id.is_some() && owner(&set.metadata) == id
-        };
+        let is_mine = |set: &&ClusterObjectSet| is_revision(&extension.metadata, set);
         let mut mine: Vec<&ClusterObjectSet> = sets.iter().filter(is_mine).collect();
         mine.sort_by_key(|set| set.spec.revision);
         let revisions: Vec<Revision> = mine.into_iter().map(Revision::of).collect();
@@ -177,7 +171,10 @@ impl Extension {
             None if failing => why.or_else(|| message(Stalled)).map(|why| Pending { bundle: None, why }),
             None => None,
         };
+        let is_paused = extension.annotations().contains_key(PAUSED_ANNOTATION);
         let state = match status.conditions.find(Ready).or_else(|| status.conditions.find(Progressing)) {
+            _ if extension.metadata.deletion_timestamp.is_some() => "Deleting".to_owned(),
+            _ if is_paused => "Paused".to_owned(),
             Some(ready) if ready.type_ == "Ready" && ready.status == "True" => "Ready".to_owned(),
             Some(other) => other.reason.clone(),
             None => "Unknown".to_owned(),
@@ -382,6 +379,21 @@ mod tests {
         assert!(status.detail().contains(&"x".repeat(300)));
         let shown = serde_json::to_value(&status).unwrap();
         assert_eq!(shown["extensions"][0]["pending"]["why"], text);
+    }
+
+    #[test]
+    fn what_is_paused_or_deleted_is_not_called_ready() {
+        let ready = json!([condition("Ready", "True", "Succeeded", "x")]);
+        let state = |extension: &ClusterExtension| {
+            Status::of(std::slice::from_ref(extension), &[], &[]).extensions[0].state.clone()
+        };
+        let mut one = extension(&ready);
+        assert_eq!(state(&one), "Ready");
+        one.annotations_mut().insert(PAUSED_ANNOTATION.to_owned(), "true".to_owned());
+        assert_eq!(state(&one), "Paused");
+        let time = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        one.metadata.deletion_timestamp = Some(time);
+        assert_eq!(state(&one), "Deleting");
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn dockerfile_refuses_what_would_not_build() {
 }
 
 #[test]
-fn lists_are_the_tables_of_the_original() {
+fn lists_are_tables_of_what_people_choose_by() {
     let root = folder();
     write(root.path(), "c/p.yaml", &sample());
     let list = |kind| prints(root.path(), &["catalog", "list", kind, "c"]);
@@ -118,19 +118,25 @@ fn lists_are_the_tables_of_the_original() {
     assert_eq!(list("channels"), "PACKAGE  CHANNEL  HEAD\np        ch       p.v2.0.0\n");
     assert_eq!(
         list("bundles"),
-        "PACKAGE  CHANNEL  BUNDLE    REPLACES  SKIPS     SKIP RANGE      IMAGE\n\
-         p        ch       p.v1.0.0                                      quay.io/x/y:1\n\
-         p        ch       p.v2.0.0  p.v1.0.0  p.v1.5.0  >=1.0.0 <2.0.0  quay.io/x/y:2\n"
+        "PACKAGE  CHANNEL  BUNDLE    REPLACES  NOTES\n\
+         p        ch       p.v2.0.0  p.v1.0.0  head\n\
+         p        ch       p.v1.0.0\n"
     );
+    assert_eq!(
+        prints(root.path(), &["catalog", "list", "bundles", "c", "-o", "wide", "--no-headers"]),
+        "p  ch  p.v2.0.0  p.v1.0.0  head  p.v1.5.0  >=1.0.0 <2.0.0  quay.io/x/y:2\n\
+         p  ch  p.v1.0.0                                            quay.io/x/y:1\n"
+    );
+    assert_eq!(prints(root.path(), &["catalog", "list", "channels", "c", "-o", "name"]), "p/ch\n");
     let json = prints(root.path(), &["catalog", "list", "bundles", "c", "p", "-o", "json"]);
     let rows: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(rows[1]["skips"], serde_json::json!(["p.v1.5.0"]));
+    assert_eq!(rows[0]["skips"], serde_json::json!(["p.v1.5.0"]));
     let (_, error) = fails(root.path(), 1, &["catalog", "list", "channels", "c", "nope"]);
     assert_eq!(error, "error: package \"nope\" not found\n");
 }
 
 #[test]
-fn lists_are_sorted_by_text_and_have_names_from_the_metadata() {
+fn lists_have_the_highest_version_of_each_channel_first_and_names_from_the_metadata() {
     let root = folder();
     let entries = "- {name: p.v1.9.0}\n- {name: p.v1.10.0, replaces: p.v1.9.0}\n";
     let metadata = "- type: olm.csv.metadata\n  value: {displayName: The P}\n";

@@ -179,3 +179,23 @@ fn what_foreign_text_hides_is_shown_and_its_lines_stay_below_the_commands() {
     let rows: Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(rows[0]["displayName"], "\u{202e}evil\u{1b}[2J\nwarning: fake\u{2028}x");
 }
+
+#[test]
+fn a_catalog_is_read_from_standard_input_as_often_as_needed() {
+    let root = folder();
+    write(root.path(), "c/index.yaml", &sample());
+    let piped = |arguments: &[&str]| {
+        let input = fs::File::open(root.path().join("c/index.yaml")).expect("opens");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
+        let output = command.current_dir(root.path()).args(arguments).stdin(input).output().expect("runs");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for command in [&["catalog", "list", "bundles"][..], &["catalog", "validate"], &["catalog", "graph"]] {
+        assert_eq!(piped(&[command, &["-"]].concat()), prints(root.path(), &[command, &["c"]].concat()));
+    }
+    // The outline and the documents are read one after the other.
+    piped(&["catalog", "filter", "-", "out", "-p", "p"]);
+    let filtered = prints(root.path(), &["catalog", "list", "bundles", "out", "-o", "name"]);
+    assert_eq!(filtered, "p.v2.0.0\np.v1.0.0\n");
+}

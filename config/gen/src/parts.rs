@@ -50,7 +50,7 @@ impl Parts {
             rbac: all_labelled(rbac::objects()),
             restricted: labelled(rbac::cluster_role(rbac::Accounts::Granted), "operator-controller"),
             people: all_labelled(people::objects()),
-            policies: all_labelled(operator_controller::admission_objects(rbac::NAMESPACE)),
+            policies: all_labelled(operator_controller::admission_objects(rbac::NAMESPACE)?),
             warnings: all_labelled(warnings::objects()),
             network: all_labelled(network::objects()),
             deployment: labelled(pods::OPERATOR_CONTROLLER.deployment(REPLICAS), "operator-controller"),

@@ -11,8 +11,9 @@ pub(crate) const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const CLUSTER_ROLE: &str = "operator-controller-manager-role";
 const ROLE: &str = "operator-controller-manager-role";
 
-/// Permission to act as any ServiceAccount of the cluster.
-const TOKENS: &[&str] = &["serviceaccounts/token"];
+/// Permissions that only the unrestricted controller has: to act as any ServiceAccount of the cluster, and to list Pods,
+/// whose specs may carry credentials. The restricted one lists Pods as the ServiceAccount of the extension.
+const UNRESTRICTED: [&[&str]; 2] = [&["serviceaccounts/token"], &["pods"]];
 
 /// For which accounts the controller may make tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +64,9 @@ fn namespace() -> Value {
 
 fn rules(scope: Scope, accounts: Accounts) -> Vec<Value> {
     let rule = |p: &Permission| json!({"apiGroups": [p.group], "resources": p.resources, "verbs": p.verbs});
-    let held = |p: &&Permission| p.scope == scope && (accounts == Accounts::All || p.resources != TOKENS);
+    let held = |p: &&Permission| {
+        p.scope == scope && (accounts == Accounts::All || !UNRESTRICTED.iter().any(|one| p.resources == *one))
+    };
     PERMISSIONS.iter().filter(held).map(rule).collect()
 }
 
@@ -90,7 +93,8 @@ mod tests {
         let (all, restricted) = (rules_of(Accounts::All), rules_of(Accounts::Granted));
         let gone: Vec<&Value> = all.iter().filter(|rule| !restricted.contains(rule)).collect();
         let token = json!({"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]});
-        assert_eq!(gone, [&token]);
-        assert_eq!(all.len(), restricted.len() + 1);
+        let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
+        assert_eq!(gone, [&token, &pods]);
+        assert_eq!(all.len(), restricted.len() + 2);
     }
 }

@@ -9,12 +9,13 @@ use std::{
     fs::{self, File},
     io::{self, BufReader, BufWriter, Read, Write},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::SystemTime,
 };
 
 use olm_bundle::BundleFiles;
 use olm_image::{DiskBudget, DiskCharge, Files};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::{BUNDLE_BYTES_MAX, ENTRIES_MAX, FILE_BYTES_MAX, PATH_BYTES_MAX};
@@ -101,12 +102,12 @@ impl Cache {
         let opened = File::options().read(true).write(true).open(self.path(key));
         let Ok((file, metadata)) = opened.and_then(|file| file.metadata().map(|metadata| (file, metadata)))
         else {
-            self.entries().by_key.remove(key);
+            self.entries.lock().by_key.remove(key);
             return None;
         };
         // Only the order in which bundles go depends on it.
         let _ = file.set_modified(SystemTime::now());
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let used = entries.next_use();
         if let Some(entry) = entries.by_key.get_mut(key) {
             entry.used = used;
@@ -122,7 +123,7 @@ impl Cache {
             Ok(Ok(files)) => Some(files),
             Ok(Err(error)) => {
                 tracing::warn!(%error, bundle = key, "cached bundle is not usable and is pulled again");
-                self.remove(&mut self.entries(), &key);
+                self.remove(&mut self.entries.lock(), &key);
                 None
             }
             Err(_) => None,
@@ -158,7 +159,7 @@ impl Cache {
             let _ = fs::remove_file(&aside);
             return Err(error);
         }
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let used = entries.next_use();
         entries.by_key.insert(key.to_owned(), Entry { charge, used });
         Ok(())
@@ -166,7 +167,7 @@ impl Cache {
 
     /// Removes the least recently used bundles until one more of `bytes` is within the limits.
     fn trim(&self, bytes: u64) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let mut total = entries.by_key.values().fold(bytes, |sum, e| sum.saturating_add(e.charge.bytes()));
         while total > BYTES_MAX || entries.by_key.len() >= BUNDLES_MAX {
             let Some(freed) = self.remove_oldest(&mut entries) else { return };
@@ -176,7 +177,7 @@ impl Cache {
 
     /// Removes the least recently used bundles until so many bytes are free.
     fn give_up(&self, missing: u64) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let mut freed = 0_u64;
         while freed < missing {
             let Some(bytes) = self.remove_oldest(&mut entries) else { return };
@@ -201,10 +202,6 @@ impl Cache {
 
     fn path(&self, key: &str) -> PathBuf {
         self.folder.join(key).with_extension(EXTENSION)
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,19 +1,14 @@
 //! Notes of what is being read, for the process that comes after one that was killed meanwhile.
 //!
-//! A bundle that makes the kernel kill the controller would do so again at once, and nobody's extensions would ever be
-//! worked on. A note is written before a bundle is read and removed when it is rendered; it holds
+//! A bundle that makes the kernel kill the controller would do so again at once, and no extension would ever be
+//! reconciled. A note is written before a bundle is read and removed when it is rendered; it holds
 //! how often the process ended in between. What is noted when a process starts waits, longer each time, and is then
 //! read while no other bundle is in memory: the innocent among them come through, and the next note names the others.
 //! An orderly end is no accident: [`Interruptions::stop`] takes the notes back.
 
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fs, io, path::PathBuf, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -98,7 +93,7 @@ impl Interruptions {
     /// # Errors
     /// It was, and has to wait.
     pub(super) fn check(&self, key: &str) -> Result<bool, Interrupted> {
-        let Some(times) = self.notes().interrupted.get(key).copied() else { return Ok(false) };
+        let Some(times) = self.0.notes.lock().interrupted.get(key).copied() else { return Ok(false) };
         let doublings = times.saturating_sub(1).min(DOUBLINGS_MAX);
         let wait = (FIRST_WAIT * 2_u32.pow(doublings)).min(LONGEST_WAIT);
         if self.0.started.elapsed() < wait { Err(Interrupted) } else { Ok(true) }
@@ -106,7 +101,7 @@ impl Interruptions {
 
     /// Notes that a bundle is in memory from now on.
     pub(super) fn begin(&self, key: &str) -> Reading {
-        let mut notes = self.notes();
+        let mut notes = self.0.notes.lock();
         let readers = notes.readers.entry(key.to_owned()).or_default();
         *readers += 1;
         if *readers == 1 && !notes.stopped {
@@ -118,7 +113,7 @@ impl Interruptions {
 
     /// Takes back what is noted now, and notes nothing more.
     pub(super) fn stop(&self) {
-        let mut notes = self.notes();
+        let mut notes = self.0.notes.lock();
         notes.stopped = true;
         for key in notes.readers.keys() {
             self.write(key, notes.interrupted.get(key).copied().unwrap_or_default());
@@ -126,7 +121,7 @@ impl Interruptions {
     }
 
     fn end(&self, key: &str) {
-        let mut notes = self.notes();
+        let mut notes = self.0.notes.lock();
         let Some(readers) = notes.readers.get_mut(key) else { return };
         *readers -= 1;
         if *readers > 0 {
@@ -150,10 +145,6 @@ impl Interruptions {
             }
             _ => {}
         }
-    }
-
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.0.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

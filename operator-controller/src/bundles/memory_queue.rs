@@ -1,12 +1,9 @@
 //! Bundles that wait for memory, outside of the workers of their controller.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use olm_runtime::{JobEnded, MemoryBudget, MemoryShare};
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use super::Pulled;
@@ -61,25 +58,25 @@ impl MemoryQueue {
         let own = Arc::clone(&turn);
         let task = tokio::spawn(async move {
             let share = memory.share(bytes).await;
-            *lock(&own) = Turn::Has(share);
+            *own.lock() = Turn::Has(share);
             admitted(&name);
             tokio::time::sleep(KEPT).await;
-            *lock(&own) = Turn::Over;
+            *own.lock() = Turn::Over;
         });
         let (reference, task) = (reference.to_owned(), task.abort_handle());
-        lock(&self.waiting).insert(extension.to_owned(), Waiter { reference, pulled, turn, task });
+        self.waiting.lock().insert(extension.to_owned(), Waiter { reference, pulled, turn, task });
     }
 
     /// What `extension` waited for, if that is the bundle that it needs now.
     pub(super) fn take(&self, extension: &str, reference: &str) -> Waited {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         let Some(waiter) = waiting.get(extension) else { return Waited::No };
         let is_same = waiter.reference == reference;
-        if is_same && matches!(*lock(&waiter.turn), Turn::Waits) {
+        if is_same && matches!(*waiter.turn.lock(), Turn::Waits) {
             return Waited::Waits;
         }
         let Some(waiter) = waiting.remove(extension).filter(|_| is_same) else { return Waited::No };
-        let turn = std::mem::replace(&mut *lock(&waiter.turn), Turn::Over);
+        let turn = std::mem::replace(&mut *waiter.turn.lock(), Turn::Over);
         match turn {
             Turn::Has(share) => Waited::Yes(waiter.pulled.clone(), share),
             Turn::Waits | Turn::Over => Waited::No,
@@ -88,10 +85,6 @@ impl MemoryQueue {
 
     /// `extension` needs no memory any more.
     pub(super) fn release(&self, extension: &str) {
-        lock(&self.waiting).remove(extension);
+        self.waiting.lock().remove(extension);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,6 +3,8 @@
 //! A name under our prefix that is not in the table is refused, and so is a value that is not one of its own: a
 //! slip of the pen must not look like a setting. The admission policy on annotations is made of the same table.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use kube::ResourceExt;
 use olm_api::{
@@ -15,8 +17,9 @@ use olm_api::{
 };
 use olm_objectset::UnknownKinds;
 use olm_resolve::{DependencyHandling, MajorUpdates, SameCatalog};
+use regex::Regex;
 
-use crate::cluster_extension::observe::identity::{FORM, Record};
+use crate::cluster_extension::observe::identity::FORM;
 
 /// Which values an annotation may have.
 #[derive(Debug, Clone, Copy)]
@@ -49,24 +52,34 @@ pub(crate) const KNOWN: &[(&str, Values)] = &[
 /// What follows the name of an annotation that is not in the table.
 pub(crate) const UNKNOWN: &str = "is not supported by this version: remove it";
 
-/// The longest number that is one of a revision.
-const REVISION_DIGITS_MAX: usize = 18;
-/// The form of a time, without which parts of a second it has.
-const TIME_FORM: &[u8] = b"0000-00-00T00:00:00";
-
 impl Values {
-    /// Whether `value` is one of them.
-    fn allow(self, value: &str) -> bool {
+    /// The form that they have, as a regular expression; none where any text is one.
+    fn form(self) -> Option<Cow<'static, str>> {
         match self {
-            Self::OneOf(values) => values.contains(&value),
-            Self::Revision => revision(value).is_some(),
-            Self::TrueOrTime => value == "true" || time(value).is_some(),
-            Self::Record => Record::parse(value).is_some(),
-            Self::Any => true,
+            Self::OneOf(values) => Some(format!("^({})$", values.join("|")).into()),
+            Self::Revision => Some("^[1-9][0-9]{0,17}$".into()),
+            Self::TrueOrTime => Some(
+                "^(true|[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]([.][0-9]{1,9})?\
+                 (Z|[+-][0-2][0-9]:[0-5][0-9]))$"
+                    .into(),
+            ),
+            Self::Record => Some(FORM.into()),
+            Self::Any => None,
         }
     }
 
-    /// What to set instead of another value.
+    /// Whether `value` has the form.
+    fn fit(self, value: &str) -> bool {
+        self.form().is_none_or(|form| Regex::new(&form).is_ok_and(|form| form.is_match(value)))
+    }
+
+    /// Whether `value` is one of them. Not every text in the form of a time is one.
+    fn allow(self, value: &str) -> bool {
+        let is_time = || value == "true" || time(value).is_some();
+        self.fit(value) && (!matches!(self, Self::TrueOrTime) || is_time())
+    }
+
+    /// The remedy for another value.
     pub(crate) fn remedy(self) -> String {
         let wanted = match self {
             Self::OneOf(values) => {
@@ -83,21 +96,7 @@ impl Values {
     /// A condition in the Common Expression Language on the expression `value`; nothing where all pass. It may
     /// pass a little more than the check here, never less.
     pub(crate) fn condition(self, value: &str) -> Option<String> {
-        match self {
-            Self::OneOf(values) => {
-                let listed: Vec<String> = values.iter().map(|one| format!("'{one}'")).collect();
-                Some(format!("{value} in [{}]", listed.join(", ")))
-            }
-            Self::Revision => {
-                Some(format!("{value}.matches('^[1-9][0-9]{{0,{}}}$')", REVISION_DIGITS_MAX - 1))
-            }
-            Self::TrueOrTime => Some(format!(
-                "{value} == 'true' || {value}.matches('^[0-9]{{4}}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\
-                 ([.][0-9]{{1,9}})?(Z|[+-][0-2][0-9]:[0-5][0-9])$')"
-            )),
-            Self::Record => Some(format!("{value}.matches('{FORM}')")),
-            Self::Any => None,
-        }
+        self.form().map(|form| format!("{value}.matches('{form}')"))
     }
 }
 
@@ -116,22 +115,12 @@ pub(crate) fn refused(extension: &ClusterExtension) -> Vec<String> {
 }
 
 fn revision(value: &str) -> Option<i64> {
-    let is_number = value.len() <= REVISION_DIGITS_MAX
-        && !value.starts_with('0')
-        && value.bytes().all(|b| b.is_ascii_digit());
-    value.parse().ok().filter(|_| is_number)
+    value.parse().ok().filter(|_| Values::Revision.fit(value))
 }
 
 /// A time as RFC 3339 has it; other forms that could be read are none.
 fn time(value: &str) -> Option<Timestamp> {
-    let bytes = value.as_bytes();
-    let is_formed = bytes.len() > TIME_FORM.len()
-        && bytes.iter().zip(TIME_FORM).all(|(found, form)| match form {
-            b'0' => found.is_ascii_digit(),
-            _ => found == form,
-        })
-        && !bytes.contains(&b'[');
-    value.parse().ok().filter(|_| is_formed)
+    value.parse().ok().filter(|_| Values::TrueOrTime.fit(value))
 }
 
 fn is_set(extension: &ClusterExtension, name: &str) -> bool {

@@ -59,6 +59,8 @@ pub(crate) struct Context {
     pub(crate) clock: Arc<dyn Clock>,
     /// Nothing is written: what cannot be found out is left open in the plan instead of ending the reconcile.
     pub(crate) only_plans: bool,
+    /// What a bundle requires must be installed before it.
+    pub(crate) checks_dependencies: bool,
 }
 
 impl Context {

@@ -17,14 +17,16 @@ use olm_api::{
     v1::ClusterExtension,
 };
 use olm_fbc::{PROPERTY_KUBERNETES_VERSION, Property};
-use olm_objectset::{ObjectError, Origin, Phase, assign, phase_digest, prepare, sha256};
+use olm_objectset::{ObjectError, Origin, Phase, assign, prepare, sha256};
 use olm_render::Rendered;
 use olm_runtime::{AccountRef, MemoryShare};
 use serde_json::{Value, json};
 
 use crate::{
     cluster_extension::{
-        Context, annotations,
+        Context,
+        act::helm_release::observed_phases,
+        annotations,
         observe::{
             Observed,
             revisions::{BundleRecord, Revision},
@@ -225,9 +227,8 @@ pub(crate) fn is_made_from(revision: &Revision, inputs: &str, account: &AccountR
 
 /// Digest of the objects in `phases`, as the revision that holds them records it.
 pub(crate) fn content_digest(phases: &[Phase]) -> String {
-    let digests: Vec<(&str, String)> =
-        phases.iter().map(|phase| (phase.name.as_str(), phase_digest(phase))).collect();
-    olm_objectset::content_digest(digests.iter().map(|(name, digest)| (*name, digest.as_str())))
+    let digests = observed_phases(phases);
+    olm_objectset::content_digest(digests.iter().map(|one| (one.name.as_str(), one.digest.as_str())))
 }
 
 /// What the bundle itself declares, as properties.

@@ -110,7 +110,7 @@ pub(crate) async fn plan(
     } else {
         let is_short = missing_permissions.known().is_some_and(|missing| !missing.is_empty());
         let asker = if is_short { Err(permissions::MISSING.to_owned()) } else { client.clone() };
-        // Whoever only plans may have no token of the ServiceAccount; the controller may read little by itself.
+        // A plan alone may have no token of the ServiceAccount; the controller may read little by itself.
         let reader = if cx.only_plans { cx.controller() } else { reviewer };
         let known = contents.as_deref().unwrap_or_default();
         let (objects, dry_run, refusal) =
@@ -148,6 +148,10 @@ async fn account_client(cx: &Context, account: &AccountRef) -> Result<AccountCli
         Ok(client) => Ok(Ok(client)),
         Err(ClientError::TokenForbidden { message, .. }) if cx.only_plans => Ok(Err(format!(
             "this needs a token of service account {:?} in namespace {:?}, which you may not create: {message}",
+            account.name, account.namespace
+        ))),
+        Err(ClientError::AccountNotFound { .. }) if cx.only_plans => Ok(Err(format!(
+            "this is asked as service account {:?} in namespace {:?}, which does not exist yet",
             account.name, account.namespace
         ))),
         Err(error) => Err(Cause::transient(error)),

@@ -1,15 +1,45 @@
 //! The plan of an extension's next revision, without carrying it out.
 
 use olm_api::v1::ClusterExtension;
+use olm_render::CertificateProvider;
 use olm_runtime::AccountRef;
 
 use super::{
     Context, annotations,
-    decide::{Decision, decide},
+    decide::{Decision, decide, resolve},
     observe::{self, Observed, identity, service_account},
+    plan::Planned,
     report::{Outcome, StepError},
 };
-use crate::{interest::Wanted, plan::Next};
+use crate::{
+    interest::Wanted,
+    plan::{CatalogAnswer, NewRevision, Next},
+    webhook_certificates,
+};
+
+/// A planned revision, with all that its ServiceAccount writes.
+fn revision(Planned { plan, draft, .. }: Planned) -> NewRevision {
+    let secrets = (draft.certificate_provider == Some(CertificateProvider::BuiltIn))
+        .then(|| webhook_certificates::secrets(&draft.phases));
+    let phases = draft.phases.into_iter().chain(secrets);
+    NewRevision {
+        plan,
+        version: draft.bundle.version,
+        properties: draft.catalog_properties,
+        objects: phases.flat_map(|phase| phase.objects).collect(),
+    }
+}
+
+/// The answer of the catalogs for an extension.
+///
+/// # Errors
+/// The catalogs cannot be read.
+pub(crate) async fn catalog_answer(
+    cx: &Context,
+    extension: &ClusterExtension,
+) -> Result<CatalogAnswer, String> {
+    resolve::answer(cx, extension, &observe::revisions(cx, extension)?).await
+}
 
 /// What the controller would do next for an extension.
 ///
@@ -40,7 +70,7 @@ pub(crate) async fn propose(
         (None, Outcome::Failed(error)) => return Err(refusal.unwrap_or(error)),
         (Some(Decision::Revise(mut planned)), _) => {
             planned.plan.refusal = refusal.map(|refusal| refusal.to_string());
-            return Ok(Next::Revision(Box::new(planned.plan)));
+            return Ok(Next::Revision(Box::new(revision(*planned))));
         }
         (
             Some(Decision::Wait(Outcome::Pulling(why) | Outcome::Away { why, .. }) | Decision::Keep { why }),

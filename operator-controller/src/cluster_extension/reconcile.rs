@@ -1,9 +1,6 @@
 //! One reconcile of a ClusterExtension: observe, decide, act, report.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use kube::{ResourceExt, api::ObjectMeta};
@@ -19,6 +16,7 @@ use olm_api::{
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
 use olm_runtime::{Next, ObjectWriter};
+use parking_lot::Mutex;
 
 use super::{
     Context,
@@ -109,7 +107,7 @@ impl Extensions {
     ) -> Report {
         let (cx, uid) = (&self.cx, extension.uid().unwrap_or_default());
         // Put back when nothing was written or all of it, and in no other way out of the reconcile.
-        let is_tidy = self.tidy().remove(&uid);
+        let is_tidy = self.tidy.lock().remove(&uid);
         let notes = policy.note(extension).into_iter().collect();
         let (report, is_tidy) = match observe(cx, (extension, wanted), notes, is_tidy, now).await {
             Ok(observed) => match decide(cx, &observed).await {
@@ -126,7 +124,7 @@ impl Extensions {
             }
         };
         if is_tidy {
-            self.tidy().insert(uid);
+            self.tidy.lock().insert(uid);
         }
         let name = extension.name_any();
         if report.needs_no_pull() {
@@ -153,7 +151,7 @@ impl Extensions {
         self.cx.installed.forget(name);
         self.cx.platform.forget(name);
         self.cx.bundles.release(name);
-        self.tidy().remove(uid);
+        self.tidy.lock().remove(uid);
         self.objects.forget(uid);
         self.cx.written_sets.forget(uid);
     }
@@ -170,7 +168,7 @@ impl Extensions {
         match self.objects.add_finalizers(extension, &FINALIZERS, record).await {
             Ok(written) => {
                 // Secrets come after the finalizers.
-                self.tidy().extend(written.and_then(|extension| extension.uid()));
+                self.tidy.lock().extend(written.and_then(|extension| extension.uid()));
                 Next::Await
             }
             Err(error) => Next::Retry(error),
@@ -218,7 +216,7 @@ impl Extensions {
                     return self.hold(extension, &text).await;
                 }
             }
-            // Without the extension nothing would remove them any more, whoever left them.
+            // Without the extension nothing would ever remove them.
             let writer = RevisionWriter { cx: &self.cx, extension, account_uid: None };
             if let Err(error) = writer.tidy_secrets().await {
                 return Next::Retry(error);
@@ -238,10 +236,6 @@ impl Extensions {
         after.conditions.set(update, self.cx.clock.now());
         let written = self.write_status(extension, after, &Report::default()).await;
         written.map_or_else(Next::Retry, |()| Next::After(requeue::HELD_RETRY))
-    }
-
-    fn tidy(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.tidy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn write_status(

@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use olm_api::names::PAUSED_ANNOTATION;
-use olm_resolve::DeprecationStatus;
+use olm_resolve::{AvailableUpdate, DeprecationStatus};
 
 use crate::{
     bundles::NextPull,
@@ -113,7 +113,17 @@ impl StepError {
         }
     }
 
-    /// What is known beyond upstream's text, for a person; only there where a person has to act.
+    /// Whether it passes without anybody acting.
+    pub(crate) fn recovers(&self) -> bool {
+        matches!(self, Self::Resolution { answer_at: Some(_), .. })
+    }
+
+    /// Whether another configuration of the bundle is wanted.
+    pub(crate) fn is_configuration(&self) -> bool {
+        matches!(self, Self::Bundle { cause, .. } if cause.kind == CauseKind::InvalidConfiguration)
+    }
+
+    /// What is known beyond upstream's text, for a person; where it does not recover, a person has to act.
     pub(crate) fn explanation(&self) -> Option<&str> {
         match self {
             Self::Resolution { explanation, .. } | Self::Bundle { cause: Cause { explanation, .. }, .. } => {
@@ -188,6 +198,8 @@ pub(crate) struct Report {
     pub(crate) unread: Option<StepError>,
     /// What the catalogs say about deprecation, once they were asked.
     pub(crate) deprecations: Option<DeprecationStatus>,
+    /// What the catalogs say about newer versions, once they were asked.
+    pub(crate) update: Option<AvailableUpdate>,
     /// A sentence about the bundle that was chosen.
     pub(crate) resolved: Option<String>,
     /// A sentence about an update that leads to another catalog.

@@ -20,10 +20,11 @@ use crate::{
         decide::Decision,
         observe::{Observed, siblings},
         report::{Obstacle, Outcome, Report, has_succeeded},
+        workloads,
     },
     deletion_policy::revision as deletion_policy,
     facts::kinds::Survey,
-    webhook_certificates::{CaBundles, Keeper, Kept},
+    webhook_certificates::{Keeper, Kept},
 };
 use executor::Executor;
 
@@ -36,7 +37,7 @@ pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decisio
     let executor = Executor::new(cx, observed, siblings::known(cx, observed.set));
     let policy = deletion_policy::settle(observed.set, &executor, &observed.phases).await;
     let report = if decision == Decision::RollOut {
-        roll_out(cx, observed).await
+        roll_out(observed, executor).await
     } else {
         match executor.tear_down(&observed.phases).await {
             Ok(true) => Outcome::Archived.into(),
@@ -47,10 +48,15 @@ pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decisio
     Report { content: Some(observed.content.clone()), policy: report.policy.clone().or(policy), ..report }
 }
 
-async fn roll_out(cx: &Context, observed: &Observed<'_>) -> Report {
-    match keep_certificates(cx, observed).await {
+async fn roll_out(observed: &Observed<'_>, mut executor: Executor<'_>) -> Report {
+    match keep_certificates(executor.cx, observed).await {
         Ok(Kept { bundles, next }) => {
-            let outcome = roll_out_phases(cx, observed, bundles).await.unwrap_or_else(Outcome::Retrying);
+            executor.ca_bundles = bundles;
+            let cx = executor.cx;
+            let mut outcome = roll_out_phases(observed, executor).await.unwrap_or_else(Outcome::Retrying);
+            if let Outcome::Incomplete { unhealthy, .. } = &mut outcome {
+                workloads::examine(cx, observed, unhealthy).await;
+            }
             Report { certificates: next, ..outcome.into() }
         }
         Err(error) => {
@@ -83,11 +89,8 @@ async fn keep_certificates(cx: &Context, observed: &Observed<'_>) -> Result<Kept
 ///
 /// # Errors
 /// A request failed that is not about one of the objects.
-async fn roll_out_phases(
-    cx: &Context,
-    observed: &Observed<'_>,
-    bundles: CaBundles,
-) -> Result<Outcome, String> {
+async fn roll_out_phases(observed: &Observed<'_>, mut executor: Executor<'_>) -> Result<Outcome, String> {
+    let cx = executor.cx;
     let (set, survey) = (observed.set, left_out::check(cx, observed).await);
     hold(cx, observed, &survey);
     left_out::check_arrived(cx, observed, &survey).await?;
@@ -97,10 +100,9 @@ async fn roll_out_phases(
         return Ok(Outcome::Recorded);
     }
     let phases = &*left_out::without(&observed.phases, &survey.left_out);
-    let mut executor = Executor::new(cx, observed, siblings::known(cx, set));
-    (executor.awaited, executor.ca_bundles) = (survey.awaited, bundles);
+    executor.awaited = survey.awaited;
     let (mut outcome, mut changed) = executor.roll_out(phases).await;
-    if outcome.obstacle() == Some(&Obstacle::Collision { with_set: true }) {
+    if matches!(outcome.obstacle(), Some(Obstacle::Collision { with_set: true, .. })) {
         // The other owner may be a sibling that this process has not heard of yet, or gone for good.
         executor.siblings = siblings::listed(cx, set).await?;
         let (again, more) = executor.roll_out(phases).await;

@@ -3,12 +3,12 @@
 //! An object whose watch shows the resource version of the last check has not changed: it is not read again. A new process
 //! knows nothing and reads every object once.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{HashMap, HashSet};
 
 use olm_object::ObjectKey;
+use parking_lot::Mutex;
+
+use crate::cluster_object_set::workloads::{FindingKind, Workload};
 
 /// What the last check of an object found; after it the object was as desired.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,26 +25,48 @@ pub(crate) struct Check {
     pub(crate) failures: Vec<String>,
     /// What it waited for then.
     pub(crate) waits: Option<String>,
+    /// The way to its Pods, where it is a workload and was not healthy.
+    pub(crate) workload: Option<Workload>,
+}
+
+/// What is remembered of a revision.
+#[derive(Debug, Default)]
+struct Memory {
+    checks: HashMap<ObjectKey, Check>,
+    /// What was last found to be wrong with its workloads.
+    findings: HashSet<(ObjectKey, FindingKind)>,
 }
 
 /// The last checks by revision (UID) and object.
 #[derive(Debug, Default)]
-pub(crate) struct Checks(Mutex<HashMap<String, HashMap<ObjectKey, Check>>>);
+pub(crate) struct Checks(Mutex<HashMap<String, Memory>>);
 
 impl Checks {
     pub(crate) fn recall(&self, revision: &str, object: &ObjectKey) -> Option<Check> {
-        self.all().get(revision)?.get(object).cloned()
+        self.0.lock().get(revision)?.checks.get(object).cloned()
     }
 
     pub(crate) fn remember(&self, revision: &str, object: ObjectKey, check: Check) {
-        self.all().entry(revision.to_owned()).or_default().insert(object, check);
+        self.0.lock().entry(revision.to_owned()).or_default().checks.insert(object, check);
+    }
+
+    /// Remembers what is wrong with workloads now; those of `found` that are new.
+    pub(crate) fn news(
+        &self,
+        revision: &str,
+        found: HashSet<(ObjectKey, FindingKind)>,
+    ) -> HashSet<(ObjectKey, FindingKind)> {
+        let mut all = self.0.lock();
+        if found.is_empty() && !all.contains_key(revision) {
+            return found;
+        }
+        let memory = all.entry(revision.to_owned()).or_default();
+        let news = found.difference(&memory.findings).cloned().collect();
+        memory.findings = found;
+        news
     }
 
     pub(crate) fn forget(&self, revision: &str) {
-        self.all().remove(revision);
-    }
-
-    fn all(&self) -> MutexGuard<'_, HashMap<String, HashMap<ObjectKey, Check>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(revision);
     }
 }

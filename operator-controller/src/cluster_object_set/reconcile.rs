@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use olm_api::{names::TEARDOWN_FINALIZER, v1::ClusterObjectSet};
+use olm_api::{ConditionStatus, ConditionType, names::TEARDOWN_FINALIZER, v1::ClusterObjectSet};
 use olm_runtime::{Next, OwnerChanged, PANIC_REPORT};
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     decide::decide,
     observe::observe,
     report::{
-        Outcome, Report, deadline,
+        Outcome, Report, Unhealthy, deadline,
         status::{status, torn_down},
     },
     requeue::{requeue, retry},
@@ -56,7 +56,7 @@ impl ObjectSets {
             Ok(observed) => act(&self.0, &observed, decide(set)).await,
             Err(outcome) => outcome.into(),
         };
-        Report { unseen: self.unseen(set), ..report }
+        Report { unseen: self.unseen(set), unhealthy_since: unhealthy_since(set), ..report }
     }
 
     /// Sentences about kinds whose watch keeps failing.
@@ -85,6 +85,17 @@ impl ObjectSets {
         }
     }
 
+    /// Publishes what Pods of unhealthy workloads report, once for each kind of failure.
+    async fn report_findings(&self, set: &ClusterObjectSet, unhealthy: &[Unhealthy]) {
+        let found = unhealthy.iter().filter_map(|one| Some((one.object.clone(), one.failure()?))).collect();
+        let news = self.0.checks.news(&set.uid().unwrap_or_default(), found);
+        for one in unhealthy {
+            if let Some(kind) = one.failure().filter(|kind| news.contains(&(one.object.clone(), *kind))) {
+                self.0.events.unhealthy(set, kind.as_str(), &one.to_string()).await;
+            }
+        }
+    }
+
     async fn write_status(
         &self,
         set: &ClusterObjectSet,
@@ -95,8 +106,15 @@ impl ObjectSets {
         if self.0.objects.set_status(set, after.clone()).await?.is_some() {
             self.0.events.set(set, (&before, &after), report.outcome.obstacle()).await;
         }
+        self.report_findings(set, report.outcome.unhealthy()).await;
         Ok(())
     }
+}
+
+/// Since when the status says that objects are not healthy.
+fn unhealthy_since(set: &ClusterObjectSet) -> Option<Timestamp> {
+    let available = set.status.as_ref()?.conditions.find(ConditionType::Available)?;
+    (available.status == ConditionStatus::False.as_str()).then_some(available.last_transition_time.0)
 }
 
 /// The owners of objects whose changes concern the revision: itself, and its extension, to whom the Secrets of webhooks

@@ -3,14 +3,23 @@
 
 pub(crate) mod status;
 
+use std::fmt;
+
 use jiff::{SignedDuration, Timestamp};
 use olm_api::{
     ConditionType,
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
+use olm_object::ObjectKey;
 use olm_runtime::ClientError;
 
-use crate::{advice::advice, cluster_object_set::observe::content::ContentError};
+use crate::{
+    advice::advice,
+    cluster_object_set::{
+        observe::content::ContentError,
+        workloads::{Finding, FindingKind, Workload},
+    },
+};
 
 /// How a reconcile ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +46,10 @@ pub(crate) enum Outcome {
     },
     /// Objects are missing or not healthy.
     Incomplete {
-        /// The messages of failed probes.
+        /// The message of the first failed probes, as upstream reports it.
         failures: Vec<String>,
+        /// The objects that are not healthy, in the order of the phase.
+        unhealthy: Vec<Unhealthy>,
         /// What is waited for before probes could say anything, in our words.
         waits: Vec<String>,
         /// Whether an object is waited for that is being deleted.
@@ -58,6 +69,11 @@ impl Outcome {
         if let Self::Stuck { obstacle, .. } = self { Some(obstacle) } else { None }
     }
 
+    /// The objects that are not healthy.
+    pub(crate) fn unhealthy(&self) -> &[Unhealthy] {
+        if let Self::Incomplete { unhealthy, .. } = self { unhealthy } else { &[] }
+    }
+
     /// What went wrong, if something did that the status reports.
     pub(crate) fn error(&self) -> Option<String> {
         match self {
@@ -68,6 +84,41 @@ impl Outcome {
             _ => None,
         }
     }
+}
+
+/// An object that is not healthy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unhealthy {
+    pub(crate) object: ObjectKey,
+    /// The messages of its probes.
+    pub(crate) failures: Vec<String>,
+    /// The way to its Pods, where it is a workload.
+    pub(crate) workload: Option<Workload>,
+    /// What its Pods report, once they were asked.
+    pub(crate) finding: Option<Finding>,
+}
+
+impl Unhealthy {
+    /// The kind of failure that its Pods report; nothing while they are only starting.
+    pub(crate) fn failure(&self) -> Option<FindingKind> {
+        self.finding.as_ref().map(|finding| finding.kind).filter(|kind| *kind != FindingKind::Starting)
+    }
+}
+
+impl fmt::Display for Unhealthy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", short_name(&self.object))?;
+        match &self.finding {
+            Some(finding) => finding.fmt(f),
+            None => f.write_str(&self.failures.join(" and ")),
+        }
+    }
+}
+
+/// `<Kind> <namespace>/<name>`, for people.
+pub(crate) fn short_name(object: &ObjectKey) -> String {
+    let ObjectKey { kind, namespace, name, .. } = object;
+    if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
 }
 
 impl From<ContentError> for Outcome {
@@ -93,6 +144,8 @@ pub(crate) enum Obstacle {
     Collision {
         /// Whether one of them belongs to a ClusterObjectSet, which may be a sibling that is not known yet.
         with_set: bool,
+        /// The owner in words, and the remedy.
+        remedy: String,
     },
     /// The API server does not allow it.
     Forbidden,
@@ -104,9 +157,7 @@ impl Obstacle {
     /// What to do, in one sentence.
     fn advice(&self) -> &str {
         match self {
-            Self::Collision { .. } => {
-                "The object belongs to the owner that the message names: delete that owner or this extension, or the object if it is not needed."
-            }
+            Self::Collision { remedy, .. } => remedy,
             Self::Forbidden => {
                 "Give the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names."
             }
@@ -127,11 +178,20 @@ pub(crate) struct Report {
     pub(crate) certificates: Option<Timestamp>,
     /// Sentences for `Ready` about changes that are not seen.
     pub(crate) unseen: Vec<String>,
+    /// Since when an object has not been healthy, as last reported.
+    pub(crate) unhealthy_since: Option<Timestamp>,
 }
 
 impl From<Outcome> for Report {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, content: None, policy: None, certificates: None, unseen: Vec::new() }
+        Self {
+            outcome,
+            content: None,
+            policy: None,
+            certificates: None,
+            unseen: Vec::new(),
+            unhealthy_since: None,
+        }
     }
 }
 

@@ -21,6 +21,13 @@ const DELETION_RETRY: Duration = Duration::from_secs(5);
 const CONTENT_RETRY: Duration = Duration::from_secs(30);
 /// How soon objects are checked again whose changes are not seen, because the watch of their kind fails.
 const UNSEEN_RETRY: Duration = Duration::from_secs(30);
+/// How soon Pods of an unhealthy workload are listed again, by the time that it has been unhealthy: they change without
+/// an event of the workload.
+const POD_CHECKS: [(Duration, Duration); 3] = [
+    (Duration::from_mins(2), Duration::from_secs(3)),
+    (Duration::from_mins(10), Duration::from_secs(10)),
+    (Duration::MAX, Duration::from_mins(1)),
+];
 /// How soon a reconcile may follow another one of itself.
 const SOONEST: Duration = Duration::from_secs(1);
 
@@ -47,7 +54,8 @@ pub(crate) fn requeue(report: &Report, deadline: Deadline, now: Timestamp) -> Ne
         (Outcome::Complete | Outcome::Incomplete { .. }, Some(text)) => retry(text.to_owned(), deadline, now),
         (Outcome::Complete, None) => soonest(&[certificates, unseen]),
         (Outcome::Incomplete { awaits_deletion, .. }, None) => {
-            soonest(&[left, certificates, unseen, awaits_deletion.then_some(DELETION_RETRY)])
+            let deletion = awaits_deletion.then_some(DELETION_RETRY);
+            soonest(&[left, certificates, unseen, deletion, pods(report, now)])
         }
     }
 }
@@ -60,6 +68,14 @@ pub(crate) fn retry(text: String, deadline: Deadline, now: Timestamp) -> Next {
     }
 }
 
+/// When Pods are listed again.
+fn pods(report: &Report, now: Timestamp) -> Option<Duration> {
+    report.outcome.unhealthy().iter().find(|one| one.workload.is_some())?;
+    let since = report.unhealthy_since.unwrap_or(now);
+    let lasted = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    POD_CHECKS.iter().find(|(until, _)| lasted < *until).map(|(_, wait)| *wait)
+}
+
 fn left(deadline: Deadline, now: Timestamp) -> Option<Duration> {
     if let Deadline::At(at) = deadline { Some(until(at, now)) } else { None }
 }
@@ -70,8 +86,11 @@ fn until(at: Timestamp, now: Timestamp) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use olm_object::ObjectKey;
+    use serde_json::json;
+
     use super::*;
-    use crate::cluster_object_set::observe::content::ContentError;
+    use crate::cluster_object_set::{observe::content::ContentError, report::Unhealthy, workloads::Workload};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -80,11 +99,45 @@ mod tests {
     }
 
     fn incomplete(awaits_deletion: bool) -> Report {
-        Outcome::Incomplete { failures: Vec::new(), waits: Vec::new(), awaits_deletion }.into()
+        let (failures, unhealthy, waits) = (Vec::new(), Vec::new(), Vec::new());
+        Outcome::Incomplete { failures, unhealthy, waits, awaits_deletion }.into()
+    }
+
+    /// A Deployment is not healthy, for so many seconds.
+    fn unhealthy(seconds: i64, kind: &str) -> Report {
+        let object = json!({
+            "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "d", "namespace": "n"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}},
+        });
+        let (object, workload) = (ObjectKey::of(&object), Workload::of(&object));
+        let unhealthy = vec![Unhealthy { object, failures: Vec::new(), workload, finding: None }];
+        let (failures, waits) = (Vec::new(), Vec::new());
+        let outcome = Outcome::Incomplete { failures, unhealthy, waits, awaits_deletion: false };
+        Report { unhealthy_since: Some(at(-seconds)), ..outcome.into() }
+    }
+
+    #[test]
+    fn pods_of_unhealthy_workloads_are_listed_again_less_and_less_often() {
+        let after = |report: &Report| requeue(report, Deadline::None, NOW);
+        let seconds = |seconds| Next::After(Duration::from_secs(seconds));
+        for (lasted, wanted) in [(-5, 3), (0, 3), (119, 3), (120, 10), (599, 10), (600, 60), (1_000_000, 60)]
+        {
+            assert_eq!(after(&unhealthy(lasted, "Deployment")), seconds(wanted), "{lasted}");
+        }
+        let unreported = Report { unhealthy_since: None, ..unhealthy(0, "Job") };
+        assert_eq!(after(&unreported), Next::Await, "a kind of another group");
+        let first = Report { unhealthy_since: None, ..unhealthy(0, "StatefulSet") };
+        assert_eq!(after(&first), seconds(3));
+        let late = requeue(&first, Deadline::At(at(2)), NOW);
+        assert_eq!(late, seconds(2), "no later than the deadline");
     }
 
     fn stuck(obstacle: Obstacle) -> Report {
         Outcome::Stuck { message: "s".into(), obstacle }.into()
+    }
+
+    fn collision(with_set: bool) -> Obstacle {
+        Obstacle::Collision { with_set, remedy: String::new() }
     }
 
     fn unseen(report: Report) -> Report {
@@ -111,7 +164,7 @@ mod tests {
             (Outcome::Unusable(ContentError::Mutable("m".into())).into(), Next::After(CONTENT_RETRY)),
             (Outcome::Retrying("e".into()).into(), Next::Retry("e".into())),
             (stuck(Obstacle::Forbidden), Next::Retry("s".into())),
-            (stuck(Obstacle::Collision { with_set: true }), Next::After(COLLISION_RETRY)),
+            (stuck(collision(true)), Next::After(COLLISION_RETRY)),
             (incomplete(false), Next::Await),
             (incomplete(true), Next::After(DELETION_RETRY)),
             (unseen(incomplete(false)), Next::After(UNSEEN_RETRY)),
@@ -137,7 +190,7 @@ mod tests {
         assert_eq!(after(&error, 40), Next::RetryWithin("e".into(), seconds(40)));
         assert_eq!(after(&error, 0), Next::RetryWithin("e".into(), SOONEST));
         assert_eq!(requeue(&error, Deadline::Passed { minutes: 1 }, NOW), Next::Retry("e".into()));
-        let collision = stuck(Obstacle::Collision { with_set: false });
+        let collision = stuck(collision(false));
         assert_eq!(after(&collision, 40), Next::After(COLLISION_RETRY));
         assert_eq!(after(&collision, 4), Next::After(seconds(4)));
         assert_eq!(after(&incomplete(false), 40), Next::After(seconds(40)));

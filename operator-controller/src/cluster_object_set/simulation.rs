@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use kube::Client;
 use olm_api::names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL};
@@ -86,21 +86,14 @@ async fn run_loop_at(client: Client, run: (u64, u16), clock: Arc<dyn Clock>, sto
 /// Nothing is read from catalogs.
 struct NoCatalogs;
 
+#[async_trait]
 impl CatalogReader for NoCatalogs {
-    fn package<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
-        Box::pin(async { Ok(Arc::default()) })
+    async fn package(&self, _: &str, _: &str) -> Result<Arc<PackageContent>, CatalogError> {
+        Ok(Arc::default())
     }
 
-    fn mentioning<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
-        Box::pin(async { Ok(Vec::new()) })
+    async fn mentioning(&self, _: &str, _: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        Ok(Vec::new())
     }
 }
 

@@ -3,39 +3,39 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use catalogd::{HttpReader, LocalReader};
-use futures::future::BoxFuture;
 use olm_fbc::{CatalogError, PackageContent};
 
-/// What is read of a catalog.
-pub type Read<'a, T> = BoxFuture<'a, Result<T, CatalogError>>;
-
 /// Reads the content of catalogs, package by package.
+#[async_trait]
 pub trait CatalogReader: Send + Sync {
     /// The content of `package` in `catalog`; empty when the catalog does not have the package.
-    fn package<'a>(&'a self, catalog: &'a str, package: &'a str) -> Read<'a, Arc<PackageContent>>;
+    async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError>;
 
     /// The packages of `catalog` with the text somewhere in what resolution reads of them, by name. It reads
     /// the whole catalog: for explanations, not for decisions.
-    fn mentioning<'a>(&'a self, catalog: &'a str, text: &'a str) -> Read<'a, Vec<PackageContent>>;
+    async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError>;
 }
 
+#[async_trait]
 impl CatalogReader for LocalReader {
-    fn package<'a>(&'a self, catalog: &'a str, package: &'a str) -> Read<'a, Arc<PackageContent>> {
-        Box::pin(LocalReader::package(self, catalog, package))
+    async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
+        LocalReader::package(self, catalog, package).await
     }
 
-    fn mentioning<'a>(&'a self, catalog: &'a str, text: &'a str) -> Read<'a, Vec<PackageContent>> {
-        Box::pin(LocalReader::mentioning(self, catalog, text))
+    async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        LocalReader::mentioning(self, catalog, text).await
     }
 }
 
+#[async_trait]
 impl CatalogReader for HttpReader {
-    fn package<'a>(&'a self, catalog: &'a str, package: &'a str) -> Read<'a, Arc<PackageContent>> {
-        Box::pin(HttpReader::package(self, catalog, package))
+    async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
+        HttpReader::package(self, catalog, package).await
     }
 
-    fn mentioning<'a>(&'a self, catalog: &'a str, text: &'a str) -> Read<'a, Vec<PackageContent>> {
-        Box::pin(HttpReader::mentioning(self, catalog, text))
+    async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        HttpReader::mentioning(self, catalog, text).await
     }
 }

@@ -180,7 +180,7 @@ impl ExtensionPolicy<'_> {
         patched.map_err(|e| format!("writing the deletion policy to revision {name:?}: {}", api_text(&e)))
     }
 
-    /// Gives the extension the revisions of its name and package that nobody owns: those of an earlier extension
+    /// Gives the extension the revisions of its name and package without an owner: those of an earlier extension
     /// that was deleted without its dependents. They carry the mark of that one.
     pub(crate) async fn adopt(&self, account: &AccountRef) -> Result<(), String> {
         let name = self.extension.name_any();
@@ -280,9 +280,9 @@ impl ExtensionPolicy<'_> {
         Ok(true)
     }
 
-    /// The kept CRDs with webhook conversion that nobody looks after once the extension is gone.
+    /// The kept CRDs with webhook conversion that are left without a webhook once the extension is gone.
     async fn converting(&self, sets: &[ClusterObjectSet]) -> Result<Vec<(String, Value)>, String> {
-        // Nobody keeps whole CRDs in memory.
+        // Whole CRDs are not kept in memory.
         let api: Api<CustomResourceDefinition> = Api::all(self.cx.controller());
         let listed = bounded(api.list(&self.mine())).await;
         let listed = listed.map_err(|e| format!("listing the CRDs of the extension: {}", api_text(&e)))?;

@@ -2,7 +2,7 @@
 //! `DeletionPolicy` says when all of them have it.
 //!
 //! A claim is taken back before anything is changed against it, and a status is only written for the revision as
-//! it was read: so whoever reads annotation and condition together may rely on them.
+//! it was read: so a reader of annotation and condition together may rely on them.
 
 use jiff::Timestamp;
 use kube::{ResourceExt, api::Patch};

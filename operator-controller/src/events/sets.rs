@@ -49,6 +49,11 @@ impl Events {
         self.list(set, "LeftOut", "Left out because the cluster does not serve their kinds", objects).await;
     }
 
+    /// Reports why a workload is not healthy.
+    pub(crate) async fn unhealthy(&self, set: &ClusterObjectSet, reason: &'static str, note: &str) {
+        self.on_both(set, Notice::warning(reason, note)).await;
+    }
+
     async fn list(&self, set: &ClusterObjectSet, reason: &'static str, what: &str, objects: &[String]) {
         if objects.is_empty() {
             return;
@@ -179,7 +184,8 @@ mod tests {
                 changes(before, after, false).into_iter().map(|notice| notice.reason).collect();
             assert_eq!(reasons, wanted, "{before:?} {after:?}");
         }
-        let (forbidden, collision) = (Obstacle::Forbidden, Obstacle::Collision { with_set: false });
+        let (forbidden, collision) =
+            (Obstacle::Forbidden, Obstacle::Collision { with_set: false, remedy: String::new() });
         for (before, after, obstacle, wanted) in [
             (&rolling, &collided, Some(&collision), Some("Collision")),
             // Not by its text.

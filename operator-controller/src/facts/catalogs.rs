@@ -1,10 +1,6 @@
 //! The catalogs an extension is resolved from.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
@@ -22,6 +18,7 @@ use olm_fbc::{CatalogError, PackageContent};
 use olm_objectset::label_selector_matches;
 use olm_resolve::CatalogView;
 use olm_runtime::Source;
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
@@ -65,7 +62,7 @@ struct Absent {
 
 impl Absent {
     fn note(&self, catalog: &str, absent: bool, now: Timestamp) {
-        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = self.since.lock();
         if absent {
             since.entry(catalog.to_owned()).or_insert(now);
         } else {
@@ -74,7 +71,7 @@ impl Absent {
     }
 
     fn wait_for(&self, catalogs: &[String], now: Timestamp) -> Wait {
-        let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = self.since.lock();
         let deadlines: Option<Vec<Timestamp>> = catalogs
             .iter()
             .map(|name| since.get(name).and_then(|since| since.checked_add(self.deadline).ok()))
@@ -151,7 +148,7 @@ impl Catalogs {
     /// Asks every available catalog that `selector` selects, in order of name. They are of interest from then on.
     ///
     /// # Errors
-    /// The selector is not valid; the text is the original's.
+    /// The selector is not valid; the text is upstream's.
     pub(crate) async fn ask(
         &self,
         package: &str,

@@ -1,14 +1,17 @@
 //! The Secrets with the content of revisions, which lie in the system namespace. Each is read once, as long as it exists
 //! and there is room.
 //!
-//! Whoever may write Secrets there can delete one and create another of the same name, which must be read and refused. An
+//! A user who may write Secrets there can delete one and create another of the same name, which must be read and refused. An
 //! immutable Secret has the same bytes as long as it has its UID; so a watch of the metadata shows whether what was read
 //! still counts, and which revision the Secret says it belongs to. What the watch does not show is read each time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use futures::StreamExt as _;
@@ -23,6 +26,7 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_runtime::{Chance, OwnerChanged, bounded};
+use parking_lot::Mutex;
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
@@ -85,7 +89,22 @@ pub(crate) struct ContentSecrets {
     client: Client,
     namespace: String,
     shown: Arc<Mutex<BTreeMap<String, Shown>>>,
+    /// What all bytes that are kept take in memory.
+    kept: Arc<AtomicUsize>,
     listed: Arc<SetOnce<()>>,
+}
+
+/// The bytes of a Secret, which count in a sum until this is dropped.
+struct Kept {
+    data: Arc<Data>,
+    weight: usize,
+    sum: Arc<AtomicUsize>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.sum.fetch_sub(self.weight, Ordering::Relaxed);
+    }
 }
 
 /// A Secret as the watch shows it.
@@ -93,12 +112,13 @@ struct Shown {
     uid: String,
     belonging: Option<Belonging>,
     /// Its bytes, if they were read and there is room.
-    data: Option<Arc<Data>>,
+    data: Option<Kept>,
 }
 
 impl ContentSecrets {
     pub(crate) fn new(client: Client, namespace: &str) -> Self {
-        Self { client, namespace: namespace.to_owned(), shown: Arc::default(), listed: Arc::default() }
+        let (shown, kept, listed) = (Arc::default(), Arc::default(), Arc::default());
+        Self { client, namespace: namespace.to_owned(), shown, kept, listed }
     }
 
     /// The system namespace.
@@ -129,7 +149,7 @@ impl ContentSecrets {
 
     /// Forgets the content of a revision that is gone, or that needs it no more.
     pub(crate) fn forget(&self, revision: &str) {
-        for secret in self.shown().values_mut() {
+        for secret in self.shown.lock().values_mut() {
             secret.data.take_if(|_| secret.belonging.as_ref().is_some_and(|one| one.revision == revision));
         }
     }
@@ -165,12 +185,12 @@ impl ContentSecrets {
                 return self.show(&secret.metadata);
             }
             Event::InitDone => {
-                self.shown().retain(|name, _| listed.contains(name));
+                self.shown.lock().retain(|name, _| listed.contains(name));
                 // They may have been listed before.
                 let _ = self.listed.set(());
             }
             Event::Apply(secret) => return self.show(&secret.metadata),
-            Event::Delete(secret) => drop(self.shown().remove(&secret.name_any())),
+            Event::Delete(secret) => drop(self.shown.lock().remove(&secret.name_any())),
         }
         None
     }
@@ -178,7 +198,7 @@ impl ContentSecrets {
     /// Takes note of a Secret; whose it is if it is another one than before, or says another thing.
     fn show(&self, secret: &ObjectMeta) -> Option<Belonging> {
         let (name, uid, belonging) = (secret.name.clone()?, secret.uid.clone()?, Belonging::of(secret));
-        let mut shown = self.shown();
+        let mut shown = self.shown.lock();
         let before = shown.remove(&name).filter(|one| one.uid == uid);
         let is_same = before.as_ref().is_some_and(|one| one.belonging == belonging);
         if shown.len() < SECRETS_MAX {
@@ -189,25 +209,21 @@ impl ContentSecrets {
     }
 
     fn recall(&self, name: &str) -> Option<SecretContent> {
-        let shown = self.shown();
-        let Shown { belonging, data: Some(data), .. } = shown.get(name)? else { return None };
-        Some(SecretContent { immutable: true, belonging: belonging.clone(), data: data.clone() })
+        let shown = self.shown.lock();
+        let Shown { belonging, data: Some(kept), .. } = shown.get(name)? else { return None };
+        Some(SecretContent { immutable: true, belonging: belonging.clone(), data: kept.data.clone() })
     }
 
     /// Keeps what was read of an immutable Secret that the watch shows, if there is room.
     fn keep(&self, name: &str, uid: Option<&str>, content: &SecretContent) {
-        let mut shown = self.shown();
-        let bytes: usize = shown.values().filter_map(|one| one.data.as_deref()).map(weight).sum();
+        let (mut shown, weight) = (self.shown.lock(), weight(&content.data));
         let is_it = |one: &&mut Shown| content.immutable && Some(one.uid.as_str()) == uid;
-        if bytes + weight(&content.data) <= BYTES_MAX
+        if self.kept.load(Ordering::Relaxed) + weight <= BYTES_MAX
             && let Some(one) = shown.get_mut(name).filter(is_it)
         {
-            one.data = Some(content.data.clone());
+            self.kept.fetch_add(weight, Ordering::Relaxed);
+            one.data = Some(Kept { data: content.data.clone(), weight, sum: self.kept.clone() });
         }
-    }
-
-    fn shown(&self) -> MutexGuard<'_, BTreeMap<String, Shown>> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -290,6 +306,15 @@ mod tests {
         assert_eq!(kept(), [true, false, true], "another revision");
         contents.forget("ext-1");
         assert_eq!(kept(), [false; 3]);
+        contents.keep("a", Some("1"), &content(most, true));
+        contents.keep("a", Some("1"), &content(9, true));
+        contents.show(&meta("b", "2"));
+        contents.take(
+            Event::Delete(PartialObjectMeta { metadata: meta("a", "1"), ..Default::default() }),
+            &mut BTreeSet::new(),
+        );
+        assert_eq!(contents.kept.load(Ordering::Relaxed), 0, "nothing is kept");
+        contents.show(&meta("a", "1"));
         // Many small entries take more than their bytes.
         let data = (0..BYTES_MAX / ENTRY_BYTES).map(|i| (i.to_string(), ByteString::default())).collect();
         contents.keep("a", Some("1"), &SecretContent { data: Arc::new(data), ..content(0, true) });
@@ -300,8 +325,8 @@ mod tests {
     async fn so_many_secrets_are_followed() {
         let contents = shown(&[]);
         (0..=SECRETS_MAX).for_each(|i| drop(contents.show(&meta(&i.to_string(), "1"))));
-        assert_eq!(contents.shown().len(), SECRETS_MAX);
+        assert_eq!(contents.shown.lock().len(), SECRETS_MAX);
         contents.show(&meta("7", "2"));
-        assert_eq!(contents.shown()["7"].uid, "2", "those that are followed still are");
+        assert_eq!(contents.shown.lock()["7"].uid, "2", "those that are followed still are");
     }
 }

@@ -4,10 +4,7 @@
 //! Those that wait are known with what they would bring, because two of them may be on a cycle: one that begins to wait
 //! may be what another one waits for. Nothing of this survives the process; the next reconcile of each brings it back.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use kube::{Client, ResourceExt};
 use olm_api::{
@@ -18,6 +15,7 @@ use olm_dependencies::Requirement;
 use olm_fbc::Property;
 use olm_runtime::{Chance, Source};
 use olm_semver::Version;
+use parking_lot::Mutex;
 
 use crate::interest::{Interest, Interests, Wanted};
 
@@ -46,7 +44,7 @@ impl Installed {
     pub(crate) fn set_pending(&self, extension: &str, pending: Pending, wanted: &Wanted) {
         wanted.add([Interest::Installed]);
         let pending = Arc::new(pending);
-        let before = self.pending().insert(extension.to_owned(), pending.clone());
+        let before = self.pending.lock().insert(extension.to_owned(), pending.clone());
         if before != Some(pending) {
             self.interests.fire(&Interest::Installed);
         }
@@ -60,16 +58,12 @@ impl Installed {
 
     /// The extension needs nothing, or is gone.
     pub(crate) fn forget(&self, extension: &str) {
-        self.pending().remove(extension);
+        self.pending.lock().remove(extension);
     }
 
     /// Everyone who waits, by name.
     pub(crate) fn get(&self) -> BTreeMap<String, Arc<Pending>> {
-        self.pending().clone()
-    }
-
-    fn pending(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Pending>>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().clone()
     }
 }
 

@@ -67,7 +67,7 @@ impl Survey {
 
 /// Sorts `objects`.
 ///
-/// Kinds of an API that does not answer count as known: whoever needs them learns it when their turn comes.
+/// Kinds of an API that does not answer count as known: a reconcile that needs them fails when their turn comes.
 pub(crate) async fn survey(discovery: &Discovery, objects: &[&Value], policy: UnknownKinds) -> Survey {
     let mut found = Survey::default();
     let mut by_kind: BTreeMap<(String, String), Vec<ObjectKey>> = BTreeMap::new();

@@ -2,11 +2,7 @@
 //!
 //! Until they have been compared nothing is known of them, which is another answer than that they are in force.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -14,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kube::{Api, Client, Resource, api::PartialObjectMeta, runtime::watcher::Event};
 use olm_runtime::{Backoff, BackoffLimits, Chance, api_text, bounded};
+use parking_lot::RwLock;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{family::Family, gauge::Gauge},
@@ -110,7 +107,7 @@ impl Guard {
 
     /// Whether the policies that guard accounts and revisions are in force.
     pub(crate) fn enforcement(&self) -> Enforcement {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         if known.doubt.is_some() {
             Enforcement::Unknown
         } else if known.missing.keys().any(|name| guards_accounts(name)) {
@@ -122,7 +119,7 @@ impl Guard {
 
     /// What is wrong with the policies, in a sentence for `Ready`.
     pub(crate) fn complaint(&self) -> Option<String> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         if let Some(why) = known.unknown() {
             return Some(format!(
                 "Cannot tell whether the admission policies are in force: {why}. Without them, {ACCOUNTS_ARE_OPEN}."
@@ -145,7 +142,7 @@ impl Guard {
     /// What is wrong with the policy that holds deletions, in a sentence for `Ready` of extensions that have a
     /// deletion policy.
     pub(crate) fn complaint_about_deletion(&self) -> Option<String> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         known.missing.get(DELETION_POLICY).map(|found| {
             format!(
                 "{found}: until the manifests are applied again, an extension can be deleted before its deletion \
@@ -156,12 +153,12 @@ impl Guard {
 
     /// Whether nothing has been known for longer than a moment.
     fn is_unknown(&self) -> bool {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).unknown().is_some()
+        self.known.read().unknown().is_some()
     }
 
     /// Takes note that a policy changed, or that they could not be compared.
     fn doubt(&self, why: &str) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         let since = known.doubt.as_ref().map_or_else(Instant::now, |(since, _)| *since);
         known.doubt = Some((since, why.to_owned()));
     }
@@ -172,7 +169,7 @@ impl Guard {
             let label = PolicyLabel { policy: name.to_owned() };
             self.in_force.get_or_create(&label).set(i64::from(!found.contains_key(name)));
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         let fresh = found.iter().filter(|(name, text)| known.missing.get(*name) != Some(*text));
         let fresh = fresh.map(|(name, text)| (*name, text.clone())).collect();
         let changed = known.missing != found || known.unknown().is_some();
@@ -255,8 +252,14 @@ fn changed_policy<K>(event: Event<PartialObjectMeta<K>>) -> Option<()> {
 }
 
 /// The policies that are not as they should be, and what is wrong with each.
-async fn compare(client: &Client, system_namespace: &str) -> Result<BTreeMap<&'static str, String>, String> {
-    let wanted = objects(system_namespace);
+///
+/// # Errors
+/// The cluster's could not be read.
+pub async fn compare(
+    client: &Client,
+    system_namespace: &str,
+) -> Result<BTreeMap<&'static str, String>, String> {
+    let wanted = objects(system_namespace).map_err(|e| e.to_string())?;
     let spec = |kind: &str, name: &str| {
         let object = wanted.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
         object.map_or(Value::Null, |object| object["spec"].clone())
@@ -343,7 +346,7 @@ mod tests {
                     let is_binding = plural.ends_with("bindings");
                     let kind =
                         format!("ValidatingAdmissionPolicy{}", if is_binding { "Binding" } else { "" });
-                    let all = objects("system");
+                    let all = objects("system").unwrap();
                     let found = all.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
                     (200, found.cloned().unwrap_or_default())
                 };

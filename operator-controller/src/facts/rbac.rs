@@ -1,5 +1,5 @@
-//! Roles, bindings and ServiceAccounts: whoever lacks a permission tries again when one of them changes, and who acts
-//! as a ServiceAccount hears when that is created, deleted, or deleted and created again.
+//! Roles, bindings and ServiceAccounts: what lacks a permission is retried when one of them changes, and what acts
+//! as a ServiceAccount is reconciled when that is created, deleted, or deleted and created again.
 //!
 //! The watches carry metadata: of ServiceAccounts the UID counts, of everything else the fact of a change.
 
@@ -30,9 +30,9 @@ enum Change {
 
 /// The UIDs of all ServiceAccounts.
 #[derive(Debug, Default)]
-struct Known(BTreeMap<AccountRef, String>);
+struct AccountUids(BTreeMap<AccountRef, String>);
 
-impl Known {
+impl AccountUids {
     /// Takes note of a change; the ServiceAccounts that came, went, or are others under their names.
     fn update(&mut self, change: Change) -> Vec<AccountRef> {
         match change {
@@ -70,7 +70,7 @@ pub(crate) async fn run(
     add(&mut changes, &client, chance, |event| rule::<RoleBinding>(&event));
     add(&mut changes, &client, chance, |event| rule::<ClusterRole>(&event));
     add(&mut changes, &client, chance, |event| rule::<ClusterRoleBinding>(&event));
-    let mut known = Known::default();
+    let mut known = AccountUids::default();
     while let Some(Some(change)) = stop.run_until_cancelled(changes.next()).await {
         for account in known.update(change) {
             match known.0.get(&account) {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn an_account_that_comes_goes_or_is_another_one_is_news() {
-        let mut known = Known::default();
+        let mut known = AccountUids::default();
         let mut news = |change| {
             let accounts = known.update(change);
             accounts.into_iter().map(|account| account.name).collect::<Vec<_>>()

@@ -100,7 +100,7 @@ fn default_of(map: &ConfigMap) -> Option<DefaultAccount> {
     Some(DefaultAccount { account: account_of(map)?, since: set_at(map) })
 }
 
-/// When the default account was set, or later. Whoever changes a field is its only owner, and later ones have joined, so
+/// When the default account was set, or later. A manager that changes a field is its only owner, and later ones have joined, so
 /// each of the owners set this very value, and its entry has a time after that.
 fn set_at(map: &ConfigMap) -> Option<Timestamp> {
     let owners = map.metadata.managed_fields.iter().flatten().filter(|entry| {

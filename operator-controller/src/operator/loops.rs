@@ -154,6 +154,7 @@ impl Loops {
             system_namespace: options.system_namespace.clone(),
             clock: self.clock.clone(),
             only_plans: false,
+            checks_dependencies: true,
         }
     }
 

@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use catalogd::CatalogChanged;
-use futures::future::BoxFuture;
 use olm_api::names::ROLLBACK_TO_ANNOTATION;
 use olm_bundle::BundleFiles;
 use olm_fbc::{CatalogError, PackageContent};
@@ -29,6 +29,10 @@ use crate::{
 const PACKAGE: &str = "lighthouse-operator";
 const CATALOG: &str = "coast";
 const VERSIONS: [&str; 2] = ["1.0.0", "1.1.0"];
+/// The file of the CRD that all versions have.
+const CRD_FILE: &str = "beacons.lighthouse.example.com.crd.yaml";
+/// A CRD that only the first version has: the next one drops it.
+const DROPPED_CRD: &str = "buoys.lighthouse.example.com";
 /// What is asked for one after another is that far apart.
 const STAGE_MINUTES: u64 = 33;
 /// One request in so many fails.
@@ -51,19 +55,22 @@ fn keep_bundles(folder: &Path) {
                 files.insert(&path, std::fs::read(entry.path()).unwrap());
             }
         }
+        if version == VERSIONS[0] {
+            let crd =
+                std::fs::read_to_string(samples.join(version).join("manifests").join(CRD_FILE)).unwrap();
+            let dropped = crd.replace("beacon", "buoy").replace("Beacon", "Buoy");
+            files.insert("manifests/buoys.yaml", dropped.into_bytes());
+        }
         bundles::keep(folder, &digest(version), &files);
     }
 }
 
-/// A catalog that has the first few of the versions. With none, whoever asks panics.
+/// A catalog that has the first few of the versions. With none, a reader panics.
 struct Content(Mutex<usize>);
 
+#[async_trait]
 impl CatalogReader for Content {
-    fn package<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Arc<PackageContent>, CatalogError>> {
+    async fn package(&self, _: &str, _: &str) -> Result<Arc<PackageContent>, CatalogError> {
         let count = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(count > 0, "secrets of somebody");
         let mut content = PackageContent::default();
@@ -86,15 +93,11 @@ impl CatalogReader for Content {
         for blob in &blobs {
             content.push_json(blob.to_string().as_bytes()).unwrap();
         }
-        Box::pin(async { Ok(Arc::new(content)) })
+        Ok(Arc::new(content))
     }
 
-    fn mentioning<'a>(
-        &'a self,
-        _: &'a str,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<Vec<PackageContent>, CatalogError>> {
-        Box::pin(async { Ok(Vec::new()) })
+    async fn mentioning(&self, _: &str, _: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        Ok(Vec::new())
     }
 }
 

@@ -17,7 +17,7 @@ fn suits(server: &str, lowest: &str) -> Result<(), String> {
         (Some(has), Some(wants)) if has < wants => Err(format!(
             "the bundle needs Kubernetes {lowest} or later, the cluster runs {server}: update the cluster or choose an older version of the operator"
         )),
-        // A text that is no version asks for nothing, as in the original, which never looks at it.
+        // A text that is no version asks for nothing, as upstream, which never checks it.
         _ => Ok(()),
     }
 }

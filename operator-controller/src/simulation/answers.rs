@@ -1,4 +1,4 @@
-//! What the API server of a simulation answers whoever asks, and what other controllers write at once.
+//! The answers of a simulation's API server, and what other controllers write at once.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};

@@ -112,7 +112,7 @@ impl ApiServer {
         let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
         let server = Self { state, changed, started: Instant::now() };
         let policies =
-            admission_objects(SYSTEM_NAMESPACE).into_iter().filter(|one| one["kind"] != "ConfigMap");
+            admission_objects(SYSTEM_NAMESPACE).unwrap().into_iter().filter(|one| one["kind"] != "ConfigMap");
         policies.for_each(|policy| server.create(policy));
         server
     }
@@ -447,7 +447,7 @@ fn changed(request: &ApiRequest, found: Option<&Value>) -> Result<Option<Value>,
                 let patch: json_patch::Patch = serde_json::from_value(body.clone()).unwrap_or_default();
                 json_patch::patch(&mut object, &patch).map_err(|_| refusal(422, "Invalid"))?;
             } else {
-                // Applying is merging: nobody else has fields here.
+                // Applying is merging: no other manager has fields here.
                 json_patch::merge(&mut object, body);
             }
             object

@@ -51,7 +51,7 @@ impl Properties {
         };
         let is_foreign =
             |object: &Value| object.pointer("/metadata/labels").is_some_and(|l| !l[FOREIGN_LABEL].is_null());
-        let foreign = before.filter(|object| is_foreign(object)).map(|_| "it is somebody else's".to_owned());
+        let foreign = before.filter(|object| is_foreign(object)).map(|_| "it is foreign".to_owned());
         for text in found.into_iter().chain(foreign) {
             self.violations.push(format!("{:.3} s: {key:?}: {text}", time.as_secs_f64()));
         }

@@ -1,10 +1,6 @@
 //! The Secrets of webhook certificates, written as the extension's ServiceAccount.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
@@ -27,6 +23,7 @@ use olm_certs::{Content, Step, Wanted, new_secret};
 use olm_object::ObjectKey;
 use olm_render::{WebhookCertificate, webhook_certificates};
 use olm_runtime::{Discovery, Seen, WatchManager, api_text, bounded, post_as};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::injection::CaBundles;
@@ -78,7 +75,7 @@ impl Keeper<'_> {
     /// Brings the Secrets that `objects` need to where they should be at `now`.
     ///
     /// # Errors
-    /// A Secret belongs to somebody else, or the API server refuses; the text names it.
+    /// A Secret has another owner, or the API server refuses; the text names it.
     pub(crate) async fn keep(&self, objects: &[&Value], now: Timestamp) -> Result<Kept, String> {
         let mut kept = Kept::default();
         for certificate in webhook_certificates(objects.iter().copied()) {
@@ -137,7 +134,7 @@ impl Keeper<'_> {
     fn recall(&self, certificate: &WebhookCertificate, now: Timestamp) -> Option<(String, Timestamp)> {
         let place = (certificate.namespace.clone(), certificate.secret.clone());
         let secrets = ApiResource::erase::<Secret>(&());
-        let mut memory = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.0.lock();
         memory.retain(|(namespace, name), settled| {
             let (uid, resource_version) = (settled.uid.clone(), settled.resource_version.clone());
             self.watches.seen(&secrets, namespace, name) == Seen::Present { uid, resource_version }
@@ -166,7 +163,7 @@ impl Keeper<'_> {
             authorities: authorities.to_owned(),
             until,
         };
-        self.memory.0.lock().unwrap_or_else(PoisonError::into_inner).insert(place, settled);
+        self.memory.0.lock().insert(place, settled);
     }
 
     async fn read(&self, certificate: &WebhookCertificate) -> Result<Option<Secret>, String> {

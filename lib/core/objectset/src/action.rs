@@ -43,6 +43,8 @@ pub enum Action {
         report: String,
         /// Whether the owner is a ClusterObjectSet: perhaps a sibling that is not known yet, or one that is gone.
         with_set: bool,
+        /// Kind and name of the owner, if it has one.
+        owner: Option<(String, String)>,
     },
 }
 
@@ -66,13 +68,20 @@ pub fn action(
         Verdict::Superseded => return Action::Superseded,
         Verdict::Retained(report) => {
             let collision = collision_report(&ObjectKey::of(desired), None, live);
-            return Action::Collision { report: format!("{collision}\n{report}"), with_set: true };
+            return Action::Collision {
+                report: format!("{collision}\n{report}"),
+                with_set: true,
+                owner: None,
+            };
         }
         Verdict::Collision { conflicting_owner } => {
-            let kind = conflicting_owner.as_ref().map(|reference| text(reference, "/kind"));
+            let owner = conflicting_owner
+                .as_ref()
+                .map(|reference| (text(reference, "/kind").to_owned(), text(reference, "/name").to_owned()));
             return Action::Collision {
                 report: collision_report(&ObjectKey::of(desired), conflicting_owner.as_ref(), live),
-                with_set: kind == Some("ClusterObjectSet"),
+                with_set: owner.as_ref().is_some_and(|(kind, _)| kind == "ClusterObjectSet"),
+                owner,
             };
         }
         Verdict::Update => None,
@@ -364,7 +373,7 @@ mod tests {
         let wanted = "Object ConfigMap.v1 n/c\nAction: \"Collision\"\nManaged by OLM Classic: ClusterServiceVersion ops/op.v1";
         assert_eq!(
             plan(&desired, Some(&live), None),
-            Action::Collision { report: wanted.into(), with_set: false }
+            Action::Collision { report: wanted.into(), with_set: false, owner: None }
         );
     }
 
@@ -372,9 +381,10 @@ mod tests {
     fn foreign_objects_collide() {
         let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
         let live = for_revision(&stored(1), &owner("alien", 1), Some("other"));
-        let Action::Collision { report, with_set: true } = plan(&desired, Some(&live), None) else {
+        let Action::Collision { report, with_set: true, owner } = plan(&desired, Some(&live), None) else {
             panic!("no collision")
         };
+        assert_eq!(owner, Some(("ClusterObjectSet".to_owned(), "ext-1".to_owned())));
         assert!(
             report.starts_with("Object ConfigMap.v1 n/c\nAction: \"Collision\"\nConflicting Owner: {"),
             "{report}"

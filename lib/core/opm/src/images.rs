@@ -1,12 +1,17 @@
-//! The images that a bundle's document in a catalog names.
+//! The images that a bundle needs: those that its document in a catalog names, and those that its manifests name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use olm_bundle::CSV_KIND;
 use olm_go::field::Fields;
+use olm_object::text;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{DecodeError, limits::IMAGES_MAX};
+use crate::{DecodeError, ImageSyntax, limits::IMAGES_MAX};
+
+/// The place of images that a CSV lists.
+const RELATED: &str = "relatedImages";
 
 /// A bundle with the images that its catalog names for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -51,6 +56,98 @@ impl BundleImages {
     }
 }
 
+/// The images that a manifest names, each with where.
+///
+/// Besides the fields `image` of containers that is every text that is a reference with a registry and a tag or digest,
+/// wherever it is: environment variables, arguments, ConfigMaps, the defaults of CRDs. Of variables whose name says that
+/// they hold an image, and of fields `image`, references without a registry or tag count too.
+pub fn manifest_images(manifest: &Value, syntax: ImageSyntax) -> BTreeMap<String, BTreeSet<String>> {
+    let kind = text(manifest, "/kind");
+    let place = format!("{kind} {}", text(manifest, "/metadata/name"));
+    let mut found = Found { syntax, images: BTreeMap::new() };
+    match kind {
+        CSV_KIND => {
+            // Descriptions and samples name images that nobody has to have.
+            found.walk(&manifest["spec"]["install"], &place, Texts::All);
+            found.walk(&manifest["spec"]["relatedImages"], RELATED, Texts::All);
+            let annotated = text(manifest, "/metadata/annotations/containerImage");
+            found.take(annotated, &format!("{place} annotation containerImage"), false);
+        }
+        "CustomResourceDefinition" => found.walk(&manifest["spec"], &place, Texts::Defaults),
+        _ => found.walk(manifest, &place, Texts::All),
+    }
+    found.images
+}
+
+/// Which texts of a manifest are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Texts {
+    All,
+    /// Those in values of `default` only: the others describe.
+    Defaults,
+}
+
+struct Found {
+    syntax: ImageSyntax,
+    images: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Found {
+    fn walk(&mut self, value: &Value, place: &str, texts: Texts) {
+        match value {
+            Value::String(text) if texts == Texts::All => self.words(text, place),
+            Value::Array(items) => items.iter().for_each(|item| self.walk(item, place, texts)),
+            Value::Object(members) => {
+                let name = members.get("name").and_then(Value::as_str).unwrap_or_default();
+                for (key, member) in members {
+                    match member {
+                        Value::String(image) if key == "image" && texts == Texts::All => {
+                            self.take(image, place, true);
+                        }
+                        Value::String(image) if key == "value" && name.contains("IMAGE") => {
+                            self.take(image, &format!("{place} env {name}"), true);
+                            self.words(image, &format!("{place} env {name}"));
+                        }
+                        Value::String(text) if key == "value" && !name.is_empty() && texts == Texts::All => {
+                            self.words(text, &format!("{place} env {name}"));
+                        }
+                        other if key == "default" => self.walk(other, place, Texts::All),
+                        other => self.walk(other, place, texts),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The references among the words of a text.
+    fn words(&mut self, text: &str, place: &str) {
+        let is_separator = |c: char| c.is_whitespace() || "\"'`,;=()[]{}<>|\\".contains(c);
+        for word in text.split(is_separator).filter(|word| is_complete(word)) {
+            self.take(word.trim_end_matches(['.', ':']), place, false);
+        }
+    }
+
+    /// Takes a reference if it is one; short ones only where an image is expected.
+    fn take(&mut self, image: &str, place: &str, may_be_short: bool) {
+        let image = image.trim();
+        let fits = !image.is_empty() && (may_be_short && !image.contains("://") || is_complete(image));
+        if fits && self.images.len() < IMAGES_MAX && (self.syntax)(image).is_ok() {
+            self.images.entry(image.to_owned()).or_default().insert(place.to_owned());
+        }
+    }
+}
+
+/// Whether a text begins with a registry and ends with a tag or a digest, as references of images do that are complete.
+fn is_complete(text: &str) -> bool {
+    let Some((registry, rest)) = text.split_once('/') else { return false };
+    let is_registry = registry.contains('.') || registry.contains(':') || registry == "localhost";
+    let last = rest.rsplit('/').next().unwrap_or_default();
+    let is_pinned =
+        last.split_once(['@', ':']).is_some_and(|(name, pin)| !name.is_empty() && !pin.is_empty());
+    is_registry && is_pinned && !text.contains("://")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -63,6 +160,54 @@ mod tests {
             {"name": "", "image": "r.io/b:1"}, {"name": "x", "image": "r.io/x:1"}, {"name": "none", "image": ""}]});
         let images = BundleImages::of_line(bundle.to_string().as_bytes()).unwrap();
         assert_eq!(images.references().into_iter().collect::<Vec<_>>(), ["r.io/b:1", "r.io/x:1"]);
+    }
+
+    fn found(manifest: &Value) -> Vec<String> {
+        manifest_images(manifest, |text| if text.contains(' ') { Err(String::new()) } else { Ok(()) })
+            .into_iter()
+            .map(|(image, places)| format!("{image}: {}", places.into_iter().collect::<Vec<_>>().join("+")))
+            .collect()
+    }
+
+    #[test]
+    fn images_are_found_in_containers_variables_arguments_and_texts() {
+        let digest = format!("r.io/digest@sha256:{}", "a".repeat(64));
+        let deployment = json!({"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"containers": [{
+            "image": "short", "args": ["--image=r.io/arg:1", "--url=https://r.io/x:1", "a.example.com/v1"],
+            "env": [{"name": "RELATED_IMAGE_A", "value": "r.io/a"}, {"name": "LIST", "value": format!("r.io/b:1,{digest}")},
+                {"name": "OTHER", "value": "example.com/group"}],
+        }]}});
+        assert_eq!(
+            found(&deployment),
+            [
+                "r.io/a: Deployment d env RELATED_IMAGE_A".to_owned(),
+                "r.io/arg:1: Deployment d".to_owned(),
+                "r.io/b:1: Deployment d env LIST".to_owned(),
+                format!("{digest}: Deployment d env LIST"),
+                "short: Deployment d".to_owned(),
+            ]
+        );
+        let map = json!({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"x": "image: r.io/map:2\nport: 1"}});
+        assert_eq!(found(&map), ["r.io/map:2: ConfigMap m"]);
+    }
+
+    #[test]
+    fn descriptions_and_samples_name_no_image() {
+        let csv = json!({"kind": "ClusterServiceVersion", "metadata": {"name": "c", "annotations": {
+                "containerImage": "r.io/annotated:1", "alm-examples": "r.io/sample:1"}},
+            "spec": {"description": "r.io/described:1", "relatedImages": [{"name": "x", "image": "r.io/related:1"}],
+                "install": {"spec": {"deployments": [{"image": "r.io/run:1"}]}}}});
+        assert_eq!(
+            found(&csv),
+            [
+                "r.io/annotated:1: ClusterServiceVersion c annotation containerImage",
+                "r.io/related:1: relatedImages",
+                "r.io/run:1: ClusterServiceVersion c",
+            ]
+        );
+        let crd = json!({"kind": "CustomResourceDefinition", "metadata": {"name": "x"}, "spec": {"schema": {
+            "image": {"type": "string", "description": "such as r.io/described:1", "default": "r.io/default:1"}}}});
+        assert_eq!(found(&crd), ["r.io/default:1: CustomResourceDefinition x"]);
     }
 
     #[test]

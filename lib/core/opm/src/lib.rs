@@ -9,6 +9,8 @@
 
 mod blob;
 mod decode;
+mod difference;
+mod edges;
 mod encode;
 mod images;
 pub mod limits;
@@ -24,13 +26,15 @@ mod selection;
 // A structure a paragraph.
 #[rustfmt::skip]
 mod structures;
+mod suite;
 pub mod template;
 mod validate;
 mod write;
 
 pub use blob::{Blob, BlobProperty, BundleBlob, RelatedImage};
 pub use decode::{DecodeError, FieldError};
-pub use images::BundleImages;
+pub use difference::{CatalogDifference, Entries, PackageChange, PackageDifference};
+pub use images::{BundleImages, manifest_images};
 pub use load::{LoadError, each_document, outline};
 pub use migrate::{MigrationError, MigrationLevel, migrate};
 pub use outline::{BundleOutline, Finding, ImageSyntax, Outline};
@@ -39,5 +43,6 @@ pub use profile::{Api, Profile};
 pub use registry_v1::{BundleError, RegistryV1Bundle};
 pub use search::{Hit, SearchIndex};
 pub use selection::{Note, NoteKind, Part, Selection, SelectionError};
+pub use suite::{Suite, SuiteFinding};
 pub use validate::{ErrorTree, GraphError, Report, head, validate};
 pub use write::{Documents, Form, WriteError, document_text};

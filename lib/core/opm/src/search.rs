@@ -121,10 +121,16 @@ impl Entry {
             let read = |entry: &ChannelEntry| {
                 self.bundles.get_key_value(&entry.name).map(|(name, bundle)| (name.as_str(), bundle))
             };
-            let number = |version: &str| version.parse::<Version>().ok();
+            let by_version = |(_, (a, _)): &(&str, &(String, Profile)),
+                              (_, (b, _)): &(&str, &(String, Profile))| {
+                match (a.parse::<Version>(), b.parse::<Version>()) {
+                    (Ok(a), Ok(b)) => a.cmp_precedence(&b),
+                    (a, b) => a.is_ok().cmp(&b.is_ok()),
+                }
+            };
             match head(entries) {
                 Ok(head) => read(head),
-                Err(_) => entries.iter().filter_map(read).max_by_key(|(_, (version, _))| number(version)),
+                Err(_) => entries.iter().filter_map(read).max_by(by_version),
             }
         };
         let default = self.channels.get(&self.default_channel).and_then(of_channel);

@@ -28,3 +28,4 @@ pub use objects::{Change, Found, ObjectFacts, ObjectPlan, object_plan};
 pub use permissions::{Permissions, ServiceAccountPermissions, operator_permissions};
 pub use plan::{CrdFinding, Inputs, InstalledBundle, NamedObject, Plan, Resolution};
 pub use section::Section;
+pub use text::permission_line;

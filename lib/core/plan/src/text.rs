@@ -38,7 +38,7 @@ impl Plan {
             &plan.missing_permissions,
             |text, all| {
                 for one in all {
-                    line(text, &format!("  {}", permission(one)));
+                    line(text, &format!("  {}", permission_line(one)));
                 }
             },
         );
@@ -227,7 +227,7 @@ fn permissions(text: &mut String, sign: char, all: &[ServiceAccountPermissions])
     for ServiceAccountPermissions { service_account, permissions, foreign_roles, dangers } in all {
         line(text, &format!("  {service_account}"));
         for one in permissions {
-            line(text, &format!("    {sign} {}", permission(one)));
+            line(text, &format!("    {sign} {}", permission_line(one)));
         }
         for one in foreign_roles {
             line(text, &format!("    {sign} all of {one}"));
@@ -239,7 +239,7 @@ fn permissions(text: &mut String, sign: char, all: &[ServiceAccountPermissions])
 }
 
 /// A permission on one line.
-fn permission(Permission { namespace, rule }: &Permission) -> String {
+pub fn permission_line(Permission { namespace, rule }: &Permission) -> String {
     let join =
         |items: &mut dyn Iterator<Item = &String>| items.map(String::as_str).collect::<Vec<_>>().join(",");
     let mut on: Vec<String> = rule.non_resource_urls.iter().cloned().collect();
@@ -329,6 +329,6 @@ mod tests {
     fn a_permission_is_one_line() {
         let rule = json!({"apiGroups": ["apps"], "resources": ["deployments"], "resourceNames": ["a", "b"], "verbs": ["get", "list"]});
         let one = Permission { namespace: "n".into(), rule: Rule::of(&rule) };
-        assert_eq!(permission(&one), "apps/deployments \"a,b\": get,list in namespace n");
+        assert_eq!(permission_line(&one), "apps/deployments \"a,b\": get,list in namespace n");
     }
 }

@@ -50,7 +50,22 @@ impl Grant {
         let (group, resource) = REVISIONS;
         let revisions = Rule::new(group, resource, None, &["update"]);
         all.push(Permission { namespace: CLUSTER.to_owned(), rule: revisions });
-        let mut places: BTreeSet<&str> = bundles.iter().flat_map(|targets| namespaces(targets)).collect();
+        let places: BTreeSet<&str> = bundles.iter().flat_map(|targets| namespaces(targets)).collect();
+        Self::in_places(account_namespace, account, all, places)
+    }
+
+    /// These permissions, whatever they are for.
+    pub fn of(account_namespace: &str, account: &str, permissions: Vec<Permission>) -> Self {
+        let places: BTreeSet<String> = permissions.iter().map(|one| one.namespace.clone()).collect();
+        Self::in_places(account_namespace, account, permissions, places.iter().map(String::as_str).collect())
+    }
+
+    fn in_places(
+        account_namespace: &str,
+        account: &str,
+        all: Vec<Permission>,
+        mut places: BTreeSet<&str>,
+    ) -> Self {
         places.insert(CLUSTER);
         let mut by_place: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
         for Permission { namespace, rule } in all {
@@ -86,7 +101,7 @@ impl Grant {
         })];
         for (namespace, rules) in &self.rules {
             let kind = if namespace.is_empty() { "ClusterRole" } else { "Role" };
-            let name = self.role_name(namespace);
+            let name = Self::role_name(&self.account_namespace, &self.account, namespace);
             let rules: Vec<Value> = rules.iter().map(|rule| json!(rule)).collect();
             manifests.push(role(kind, namespace, &name, &rules));
             let subject = json!({
@@ -110,11 +125,11 @@ impl Grant {
         ]
     }
 
-    /// Names of cluster roles are one namespace for all ServiceAccounts.
-    fn role_name(&self, namespace: &str) -> String {
-        let Self { account, account_namespace, .. } = self;
+    /// The name of the role in a namespace, or of the one for the whole cluster. Names of cluster roles are one namespace
+    /// for all accounts.
+    pub fn role_name(account_namespace: &str, account: &str, namespace: &str) -> String {
         if namespace == account_namespace {
-            account.clone()
+            account.to_owned()
         } else {
             format!("{account_namespace}-{account}")
         }

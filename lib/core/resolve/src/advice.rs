@@ -1,10 +1,13 @@
 //! Advice for users whose request has no answer.
 
-use std::fmt::Write;
+use std::{collections::BTreeSet, fmt::Write};
 
 use olm_text::one_line;
 
 use crate::{Cause, Reason, RejectedCandidate, Request, ResolveError};
+
+/// Channels that are named at most.
+const CHANNELS_MAX: usize = 20;
 
 /// The reader of the advice: settings have other names on a cluster than on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,12 +113,29 @@ fn rejected(request: &Request, all: &[RejectedCandidate], audience: Audience) ->
         Audience::Cluster => ("another version range", "other channels"),
         Audience::CommandLine => ("another --version", "another --channel"),
     };
+    let others = other_channels(all);
     match (request.wanted_version(), request.channels.is_empty()) {
-        (Some(_), false) => Some(format!("Choose {version} or {channels}.")),
+        (Some(_), false) => Some(format!("Choose {version} or {channels}.{others}")),
         (Some(_), true) => Some(format!("Choose {version}.")),
-        (None, false) => Some(format!("Choose {channels}.")),
+        (None, false) => Some(format!("Choose {channels}.{others}")),
         (None, true) => None,
     }
+}
+
+/// A sentence about the channels that only bundles are in that the request leaves out.
+fn other_channels(all: &[RejectedCandidate]) -> String {
+    let reasons = all.iter().flat_map(|one| &one.reasons);
+    let channels = reasons.filter_map(|reason| match reason {
+        Reason::NotInChannels { channels } => Some(channels),
+        _ => None,
+    });
+    let names: BTreeSet<&str> = channels.flatten().map(String::as_str).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let more = if names.len() > CHANNELS_MAX { ", and more" } else { "" };
+    let shown: Vec<&str> = names.into_iter().take(CHANNELS_MAX).collect();
+    format!(" Other channels of this package: {}{more}.", shown.join(", "))
 }
 
 fn certifying(audience: Audience) -> &'static str {

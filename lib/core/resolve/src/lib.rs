@@ -31,6 +31,7 @@ mod resolve;
 mod successors;
 #[cfg(test)]
 mod tests;
+mod update;
 mod versions;
 
 pub use advice::{Audience, advice};
@@ -49,4 +50,5 @@ pub use request::{
 };
 pub use resolution::{CatalogNote, OtherCatalog, Resolution};
 pub use resolve::resolve;
+pub use update::{AvailableUpdate, available_update};
 pub use versions::{ChannelVersions, ListedVersion, PackageVersions};

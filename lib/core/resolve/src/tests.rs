@@ -8,4 +8,5 @@ mod documented;
 mod failures;
 mod paths;
 mod properties;
+mod updates;
 mod versions;

@@ -7,7 +7,22 @@
 //!
 //! What is not visible is written out as an escape instead of being dropped, so that no text can be mistaken for another.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::{borrow::Cow, error::Error, fmt::Write as _};
+
+/// An error with its causes, each once; the text of an error may leave them out, or have them already.
+pub fn causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let shown = cause.to_string();
+        if !text.contains(&shown) {
+            text.push_str(": ");
+            text.push_str(&shown);
+        }
+        source = cause.source();
+    }
+    text
+}
 
 /// Whether a character is visible. Not visible are control characters, every format character (category Cf:
 /// bidirectional controls, zero-width characters and joiners, tags), the line and paragraph separators, and what is

@@ -1,4 +1,4 @@
-//! Certificates of servers that need nobody else: made here, kept in a Secret, and renewed without a moment in which
+//! Certificates of servers that need no other program: made here, kept in a Secret, and renewed without a moment in which
 //! clients cannot check them.
 //!
 //! A Secret keeps the pair that serves, the pair that serves next, and the authorities that clients have to trust

@@ -6,7 +6,7 @@ const NOT_FOUND: u16 = 404;
 const FORBIDDEN: u16 = 403;
 
 impl PullError {
-    /// A sentence for whoever named the image; `None` where the error may pass by itself, or says it all.
+    /// A sentence for the user who named the image; `None` where the error may pass by itself, or says it all.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Reference(_) | Self::Unpullable(_) => Some(

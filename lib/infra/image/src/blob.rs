@@ -201,7 +201,7 @@ enum Decoder {
     Zstd(zstd::stream::read::Decoder<'static, Raw>),
 }
 
-/// The uncompressed bytes of a layer, whatever its compression, which is told by its first bytes.
+/// The uncompressed bytes of a layer, whatever its compression, which its first bytes show.
 pub(crate) struct LayerReader {
     decoder: Decoder,
     state: Rc<BlobState>,

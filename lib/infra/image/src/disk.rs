@@ -1,4 +1,4 @@
-//! How much of the disk the caches of a process may take, whoever fills them.
+//! How much of the disk the caches of a process may take, whatever fills them.
 //!
 //! Bytes are charged before they are written and given back when the [`DiskCharge`] is dropped, which is when the file
 //! is gone. Caches that can do without some of their content are asked to before anybody is refused.
@@ -8,7 +8,7 @@ use std::{io, sync::Arc};
 use parking_lot::Mutex;
 use thiserror::Error;
 
-/// Removes content of a cache that nobody needs now, of at least so many bytes if there is that much.
+/// Removes content of a cache that is not needed now, of at least so many bytes if there is that much.
 type Reclaim = dyn Fn(u64) + Send + Sync;
 
 /// The bytes that all caches of a process may take on disk. Clones are the same budget.

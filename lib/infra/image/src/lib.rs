@@ -5,7 +5,7 @@
 //! file system. [`ImageBuilder`] goes the other way, from folders or hand-made layers to images.
 //!
 //! The crate knows nothing of operators, catalogs or Kubernetes: which labels count and which folders are wanted
-//! is told by the caller. Everything that comes from outside has a limit ([`limits`]).
+//! is the caller's choice. Everything that comes from outside has a limit ([`limits`]).
 
 mod advice;
 mod archive;
@@ -53,7 +53,7 @@ pub use registries::{Config, Endpoint, RegistriesError, candidates};
 #[doc(hidden)]
 pub use registry::read_login;
 pub use registry::{
-    BoxFuture, LayoutError, LayoutRegistry, MemoryRegistry, OciRegistry, Registry, RegistryError,
+    LayoutError, LayoutRegistry, MemoryRegistry, NoRegistry, OciRegistry, Registry, RegistryError,
 };
 pub use select::{Refusal, Select};
 pub use spool::FileReader;

@@ -108,7 +108,7 @@ pub struct Progress {
     pub layers_total: usize,
 }
 
-/// Is told how far a pull is: when it starts, about every MiB, and after every layer.
+/// Takes the progress of a pull: when it starts, about every MiB, and after every layer.
 pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// The wanted part of an image.
@@ -406,11 +406,11 @@ impl Puller {
         loop {
             let blob = meter.request(self.registry.blob(endpoint, &layer.digest)).await;
             let blob = blob.map_err(|error| PullError::Copy(error.into()))?;
-            let mut told = progress.bytes;
+            let mut reported = progress.bytes;
             let arrived = |bytes: u64| {
                 progress.bytes += bytes;
-                if progress.bytes - told >= PROGRESS_STEP_BYTES {
-                    told = progress.bytes;
+                if progress.bytes - reported >= PROGRESS_STEP_BYTES {
+                    reported = progress.bytes;
                     on_progress(*progress);
                 }
             };
@@ -441,7 +441,7 @@ impl Puller {
     }
 }
 
-/// One error for all endpoints, in the form the original has for mirrors.
+/// One error for all endpoints, in upstream's form for mirrors.
 fn all_failed(mut failed: Vec<(Endpoint, RegistryError)>) -> SourceError {
     let Some((_, primary)) = failed.pop() else {
         // `candidates` always names the registry itself.

@@ -1,4 +1,4 @@
-//! Image references: strict parsing with the original's rules and texts.
+//! Image references: strict parsing with upstream's rules and texts.
 //!
 //! The grammar is that of distribution's `reference` package; as in upstream's puller a reference must be fully
 //! qualified (it has a domain) and already in its normal form. A tag together with a digest parses, but cannot
@@ -172,14 +172,6 @@ impl CanonicalReference {
     /// The digest.
     pub fn digest(&self) -> &Digest {
         &self.digest
-    }
-}
-
-impl FromStr for CanonicalReference {
-    type Err = ReferenceError;
-
-    fn from_str(text: &str) -> Result<Self, ReferenceError> {
-        Self::parse(text)
     }
 }
 

@@ -4,8 +4,7 @@
 //! done; what a registry says is repeated only in part, cleaned, and without anything that looks like the
 //! credentials it was given.
 
-use std::{future::Future, pin::Pin};
-
+use async_trait::async_trait;
 use bytes::Bytes;
 use thiserror::Error;
 
@@ -17,6 +16,7 @@ mod dial;
 mod http;
 mod layout;
 mod memory;
+mod offline;
 mod scheme;
 mod tls;
 
@@ -25,10 +25,8 @@ pub use auth::read_login;
 pub use client::OciRegistry;
 pub use layout::{LayoutError, LayoutRegistry};
 pub use memory::MemoryRegistry;
+pub use offline::NoRegistry;
 pub(crate) use tls::check as check_certificates;
-
-/// A boxed future, so that [`Registry`] can be a trait object.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Why a registry did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -95,39 +93,27 @@ pub(crate) fn too_large(action: String, limit: u64) -> RegistryError {
 }
 
 /// What a puller and a packer need of a registry.
+#[async_trait]
 pub trait Registry: Send + Sync {
     /// The digest that a tag stands for now.
-    fn resolve<'a>(&'a self, at: &'a Endpoint, tag: &'a str) -> BoxFuture<'a, Result<Digest, RegistryError>>;
+    async fn resolve(&self, at: &Endpoint, tag: &str) -> Result<Digest, RegistryError>;
 
     /// A manifest or index of at most [`MANIFEST_BYTES_MAX`](crate::limits::MANIFEST_BYTES_MAX) bytes, checked
     /// against its digest.
-    fn manifest<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        digest: &'a Digest,
-    ) -> BoxFuture<'a, Result<Bytes, RegistryError>>;
+    async fn manifest(&self, at: &Endpoint, digest: &Digest) -> Result<Bytes, RegistryError>;
 
     /// The bytes of a blob, *not* checked: the reader computes the digest.
-    fn blob<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        digest: &'a Digest,
-    ) -> BoxFuture<'a, Result<BlobStream, RegistryError>>;
+    async fn blob(&self, at: &Endpoint, digest: &Digest) -> Result<BlobStream, RegistryError>;
 
     /// Uploads a blob unless the repository has it.
-    fn push_blob<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        digest: &'a Digest,
-        bytes: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>>;
+    async fn push_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError>;
 
     /// Stores a manifest under a tag or digest.
-    fn push_manifest<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        tag_or_digest: &'a str,
-        media_type: &'a str,
+    async fn push_manifest(
+        &self,
+        at: &Endpoint,
+        tag_or_digest: &str,
+        media_type: &str,
         bytes: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>>;
+    ) -> Result<(), RegistryError>;
 }

@@ -5,13 +5,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use tokio::time::{Instant, timeout};
 
-use crate::{
-    blob::Piece,
-    layers::BlobStream,
-    limits::LeastSpeed,
-    registry::{BoxFuture, RegistryError},
-    unpacking::Room,
-};
+use crate::{blob::Piece, layers::BlobStream, limits::LeastSpeed, registry::RegistryError, unpacking::Room};
 
 /// Measures one pull. Only the time that is spent waiting for the registry counts: what is slow here is not its fault.
 pub(crate) struct Meter {
@@ -58,7 +52,7 @@ impl Meter {
     /// The answer to a request.
     pub(crate) async fn request<T>(
         &mut self,
-        request: BoxFuture<'_, Result<T, RegistryError>>,
+        request: impl Future<Output = Result<T, RegistryError>>,
     ) -> Result<T, RegistryError> {
         self.wait(request).await?
     }

@@ -1,8 +1,8 @@
 //! Room for unpacking: how many layers are read at the same time, whatever their registries.
 //!
-//! Each holds a decoder and a few chunks. A layer whose bytes hardly come keeps its room only as long as nobody waits
+//! Each holds a decoder and a few chunks. A layer whose bytes hardly come keeps its room only as long as no other waits
 //! for it: the one whose registry is furthest behind the least speed is ended then, so that registries that hang hold
-//! up nobody else, however many they are.
+//! up no other one, however many they are.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -135,7 +135,7 @@ impl Room<'_> {
         Some(next)
     }
 
-    /// Nobody is woken: who waits looks again when something may have become late.
+    /// No task is woken: one that waits looks again when something may have become late.
     fn change(&self, change: impl FnOnce(&mut Pace, u64)) {
         if let Some(open) = self.rooms.open.lock().get_mut(&self.number) {
             change(&mut open.pace, self.rooms.least);

@@ -1,4 +1,4 @@
-//! Randomness for waits, handed to whoever waits: one seed, one sequence.
+//! Randomness for waits: one seed, one sequence.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ const WATCH_LONGEST: Duration = Duration::from_secs(30);
 pub struct Chance(Arc<Mutex<fastrand::Rng>>);
 
 impl Chance {
-    /// The sequence that belongs to a seed; [`Chance::default`] has one that nobody knows.
+    /// The sequence that belongs to a seed; [`Chance::default`] has an unknown one.
     pub fn seeded(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))))
     }

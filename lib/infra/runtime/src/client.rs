@@ -2,7 +2,7 @@
 //!
 //! All accounts share one anonymous HTTP service (connection pool, TLS); a thin layer adds the account's token.
 //! Tokens come from TokenRequest, are kept to 80 % of their life and dropped when the server answers 401. Each names the
-//! UID of its ServiceAccount, by which one that was deleted and created again is told from the one before.
+//! UID of its ServiceAccount, by which one that was deleted and created again is distinguished from the one before.
 
 mod error;
 
@@ -36,7 +36,7 @@ use crate::{
 
 /// How long one request may take; watches are not bound by it.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Life asked for a token, as the original does.
+/// Life asked for a token, as upstream does.
 const TOKEN_LIFE_SECONDS: i64 = 3600;
 /// Most tokens that are kept, of 1 to 2 KB each.
 const TOKENS_MAX: usize = 2_000;

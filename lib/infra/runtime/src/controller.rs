@@ -38,7 +38,7 @@ pub enum Next {
     After(Duration),
     /// It failed and is tried again with backoff; the text is logged.
     Retry(String),
-    /// The same, but no later than after this time: something is to be told then.
+    /// The same, but no later than after this time: something is to be reported then.
     RetryWithin(String, Duration),
     /// It failed and is tried again after exactly this time; the text is logged.
     RetryAfter(String, Duration),
@@ -250,7 +250,7 @@ async fn one<K: Resource<DynamicType = ()> + Clone, I: Interest>(
     };
     span.record("outcome", next.outcome());
     shared.metrics.reconciled(&next, started.elapsed());
-    // One line for each outcome. The words of the good one are the original's, which scenarios look for.
+    // One line for each outcome. The words of the good one are upstream's, which scenarios look for.
     if matches!(next, Next::Await | Next::After(_)) {
         tracing::info!(controller, name, "reconcile ending");
     }

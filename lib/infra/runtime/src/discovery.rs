@@ -102,7 +102,7 @@ impl Discovery {
         };
         let listed = match listed {
             Ok(listed) => listed,
-            // For a group that nobody serves the answer is a plain page, without a status.
+            // For a group that is not served the answer is a plain page, without a status.
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeMap::new()),
             Err(source) => {
                 return Err(DiscoveryError::Unavailable { api_version: api_version.to_owned(), source });

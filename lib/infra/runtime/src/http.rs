@@ -2,7 +2,7 @@
 //!
 //! Every connection has a time for its handshake and its headers and a least speed for reading answers, every
 //! request a time for its whole answer, and only so many are answered at once; some more wait for their turn, and
-//! whoever comes after that, or waits too long, is asked to come again. No address gets all the places. HTTP/1.1
+//! those that come after that, or wait too long, are asked to come again. No address gets all the places. HTTP/1.1
 //! only.
 
 mod limit;

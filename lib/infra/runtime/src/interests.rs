@@ -1,6 +1,6 @@
 //! Wakes objects when something changes that their last reconcile depended on.
 //!
-//! A reconcile returns its interests, which replace those of the reconcile before: nobody has to unregister. Changes
+//! A reconcile returns its interests, which replace those of the reconcile before: nothing has to be unregistered. Changes
 //! that come together wake once, in the order of names. What changes while an object is reconciled counts: if the
 //! reconcile ends with an interest in it, the object is reconciled again.
 
@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use educe::Educe;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
@@ -31,14 +32,9 @@ pub trait Interest: Clone + Ord + Debug + Send + 'static {
 }
 
 /// The interests of one reconcile, as they come up.
-#[derive(Debug)]
+#[derive(Debug, Educe)]
+#[educe(Default)]
 pub struct Wanted<I>(Mutex<BTreeSet<I>>);
-
-impl<I> Default for Wanted<I> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
 
 impl<I: Interest> Wanted<I> {
     /// Adds interests.
@@ -53,20 +49,9 @@ impl<I: Interest> Wanted<I> {
 }
 
 /// The interests of all objects of some controllers. Clones are the same.
-#[derive(Debug)]
+#[derive(Debug, Educe)]
+#[educe(Clone, Default)]
 pub struct Interests<I>(Arc<Mutex<Vec<Arc<Waiting<I>>>>>);
-
-impl<I> Clone for Interests<I> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<I> Default for Interests<I> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
 
 impl<I: Interest> Interests<I> {
     /// Wakes the objects with this interest.
@@ -93,16 +78,11 @@ impl<I: Interest> Interests<I> {
 }
 
 /// The interests of the objects of one controller.
-#[derive(Debug)]
+#[derive(Debug, Educe)]
+#[educe(Default)]
 pub(crate) struct Waiting<I> {
     pub(crate) state: Mutex<State<I>>,
     fired: Notify,
-}
-
-impl<I> Default for Waiting<I> {
-    fn default() -> Self {
-        Self { state: Mutex::default(), fired: Notify::new() }
-    }
 }
 
 impl<I: Interest> Waiting<I> {
@@ -113,7 +93,8 @@ impl<I: Interest> Waiting<I> {
 }
 
 /// See [`Waiting`]. Time is an argument.
-#[derive(Debug)]
+#[derive(Debug, Educe)]
+#[educe(Default)]
 pub(crate) struct State<I> {
     /// The interests of each object.
     of: BTreeMap<String, Registered<I>>,
@@ -134,20 +115,6 @@ pub(crate) struct State<I> {
 struct Registered<I> {
     uid: String,
     interests: BTreeSet<I>,
-}
-
-impl<I> Default for State<I> {
-    fn default() -> Self {
-        Self {
-            of: BTreeMap::new(),
-            objects: BTreeMap::new(),
-            due: BTreeMap::new(),
-            lately: BTreeMap::new(),
-            running: BTreeMap::new(),
-            fired: BTreeMap::new(),
-            count: 0,
-        }
-    }
 }
 
 impl<I: Interest> State<I> {

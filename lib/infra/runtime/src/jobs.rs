@@ -1,11 +1,12 @@
 //! Jobs: work that may take minutes, such as a pull, outside of the workers of a controller.
 //!
 //! A reconcile requests a job and ends; when the job has ended, the objects that requested it are reconciled again and
-//! find its result. A job that nobody needs any more is cancelled. One that failed is held back with a growing wait,
+//! find its result. A job that no object needs any more is cancelled. One that failed is held back with a growing wait,
 //! whatever else causes a reconcile of its objects.
 
 use std::{collections::BTreeMap, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use educe::Educe;
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 use thiserror::Error;
@@ -31,7 +32,7 @@ pub type JobEnded = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What a job is given.
 pub struct JobContext<P> {
-    /// Cancelled when nobody needs the job any more. Its future is dropped soon after; threads that it started have to
+    /// Cancelled when no object needs the job any more. Its future is dropped soon after; threads that it started have to
     /// check.
     pub cancelled: CancellationToken,
     /// Takes how far it is.
@@ -65,13 +66,9 @@ pub enum Job<T, P, E> {
 
 /// The jobs of one kind. `T` is what they bring, `P` how they say how far they are. They are cancelled when the last
 /// clone is dropped.
+#[derive(Educe)]
+#[educe(Clone)]
 pub struct Jobs<T, P, E>(Arc<Shared<T, P, E>>);
-
-impl<T, P, E> Clone for Jobs<T, P, E> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
 
 struct Shared<T, P, E> {
     jobs: Mutex<BTreeMap<String, Entry<T, P, E>>>,
@@ -156,7 +153,7 @@ where
         self.0.jobs.lock().values().any(runs)
     }
 
-    /// `object` needs no job any more. What nobody else needs is cancelled.
+    /// `object` needs no job any more. What no other object needs is cancelled.
     pub fn release(&self, object: &str) {
         self.0.release(&mut self.0.jobs.lock(), object, None);
     }
@@ -177,7 +174,7 @@ where
         let cancelled = CancellationToken::new();
         let (progress, seen) = watch::channel(None);
         let work = start(JobContext { cancelled: cancelled.clone(), progress });
-        // Not the jobs themselves: they are to go when nobody else has them.
+        // Not the jobs themselves: they end with their last clone.
         let (shared, key, own) = (Arc::downgrade(&self.0), key.to_owned(), cancelled.clone());
         tokio::spawn(async move {
             let work = AssertUnwindSafe(work).catch_unwind();

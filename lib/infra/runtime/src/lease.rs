@@ -23,7 +23,7 @@ use crate::{chance::Chance, client::bounded, fence::Fence};
 /// How long the work of a leader may take to end when the process stops. What is left then is dropped: it has to be
 /// safe to kill anyway, and a lease that is held longer keeps everybody waiting.
 const WORK_END: Duration = Duration::from_secs(4);
-/// How long a lease is tried to be released. Nobody waits longer for it than until it runs out.
+/// How long a lease is tried to be released. No candidate waits longer for it than until it runs out.
 const RELEASE: Duration = Duration::from_secs(3);
 /// Between two attempts to release it.
 const RELEASE_RETRY: Duration = Duration::from_millis(200);
@@ -41,7 +41,7 @@ pub struct LeaseLost {
 /// Timing of an election.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// How long a record is honoured that nobody renews.
+    /// How long a record is honoured that is not renewed.
     pub duration: Duration,
     /// How long the leader tries to renew before it gives up.
     pub renew_deadline: Duration,
@@ -49,7 +49,7 @@ pub struct Terms {
     pub retry: Duration,
 }
 
-/// The original's timing: 137 s, 107 s, 26 s.
+/// Upstream's timing: 137 s, 107 s, 26 s.
 pub const DEFAULT_TERMS: Terms = Terms {
     duration: Duration::from_secs(137),
     renew_deadline: Duration::from_secs(107),
@@ -66,9 +66,9 @@ struct Observed {
 /// What to do about a lease.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// Write our identity; `transition` when somebody else held it before.
+    /// Write our identity; `transition` when another process held it before.
     Take { transition: bool },
-    /// Somebody else holds it.
+    /// Another process holds it.
     Wait,
 }
 
@@ -145,7 +145,7 @@ impl Elector {
         let mut observed = self.followed.lock().take();
         tokio::select! {
             () = shutdown.cancelled() => {
-                // The last attempt may have been successful, with nobody there to read the answer.
+                // The last attempt may have been successful, with no task left to read the answer.
                 self.release().await;
                 return Ok(());
             }
@@ -244,7 +244,7 @@ impl Elector {
             match self.attempt(observed).await {
                 Ok(true) => renewed = Instant::now(),
                 Ok(false) => {
-                    // Somebody else has it.
+                    // Another process has it.
                     self.fence.set(&self.name, Instant::now());
                     return;
                 }

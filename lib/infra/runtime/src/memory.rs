@@ -40,7 +40,7 @@ impl MemoryBudget {
         Self { permits: Arc::new(Semaphore::new(mebibytes as usize)), mebibytes }
     }
 
-    /// Takes `bytes`, or as much as there can ever be, unless there is less now or somebody waits for it.
+    /// Takes `bytes`, or as much as there can ever be, unless there is less now or another job waits for it.
     pub fn try_share(&self, bytes: usize) -> Option<MemoryShare> {
         let wanted = self.wanted(bytes);
         let permit = Arc::clone(&self.permits).try_acquire_many_owned(wanted).ok()?;

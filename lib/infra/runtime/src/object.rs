@@ -18,7 +18,7 @@ pub use own_writes::OwnWrites;
 pub(crate) use own_writes::version;
 
 use crate::{
-    client::{bounded, patch_as, post_as},
+    client::{bounded, if_exists, patch_as, post_as},
     clock::Clock,
 };
 
@@ -71,14 +71,12 @@ where
         *updated.status_mut() = Some(status);
         updated.meta_mut().managed_fields = None;
         let params = post_as(self.field_manager);
-        match bounded(self.api.replace_status(&object.name_any(), &params, &updated)).await {
-            Ok(written) => {
-                self.wrote(&written);
-                Ok(Some(written))
-            }
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-            Err(error) => Err(api_text(&error)),
+        let written = if_exists(self.api.replace_status(&object.name_any(), &params, &updated)).await;
+        let written = written.map_err(|e| api_text(&e))?;
+        if let Some(written) = &written {
+            self.wrote(written);
         }
+        Ok(written)
     }
 
     /// Adds finalizers and what `also` changes of labels and annotations, in one write. Returns the object after it; none
@@ -129,16 +127,16 @@ where
                 (&present.uid, &present.deletion_timestamp) == (&before.uid, &before.deletion_timestamp);
             let Some(operations) = difference(present, &edit).filter(|_| is_same) else { return Ok(None) };
             let patch = serde_json::from_value(operations).map_err(|e| e.to_string())?;
-            match bounded(self.api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
+            match if_exists(self.api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
                 Ok(written) => {
-                    match &before.uid {
+                    match (&before.uid, &written) {
                         // It may be gone by this.
-                        Some(uid) if before.deletion_timestamp.is_some() => self.forget(uid),
-                        _ => self.wrote(&written),
+                        (Some(uid), Some(_)) if before.deletion_timestamp.is_some() => self.forget(uid),
+                        (_, Some(written)) => self.wrote(written),
+                        (_, None) => {}
                     }
-                    return Ok(Some(written));
+                    return Ok(written);
                 }
-                Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
                 // A `test` that does not hold is answered with 422.
                 Err(kube::Error::Api(status))
                     if attempt < ATTEMPTS && (status.is_conflict() || status.code == 422) =>

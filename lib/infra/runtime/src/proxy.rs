@@ -99,7 +99,7 @@ mod tests {
             ("example.com", "https://api.example.com", None),
             ("example.com", "https://api.example.org", Some("me:secret@tls:2")),
             ("*", "https://api.example.com", None),
-            // The proxy's own address is nobody's target.
+            // The proxy's own address is no target.
             ("tls", "https://api.example.com", Some("me:secret@tls:2")),
             ("", "https://localhost:6443", None),
             ("", "https://127.0.0.1:6443", None),

@@ -13,7 +13,7 @@ pub(crate) use metrics::{QueueFamilies, QueueMetrics};
 pub(crate) struct Queue {
     /// Asked for and not taken yet, and since when; also what is asked for again while it is worked on.
     asked: BTreeMap<String, Instant>,
-    /// Those of them that nobody works on, in order.
+    /// Those of them that no worker has, in order.
     ready: VecDeque<String>,
     later: BTreeMap<String, Instant>,
     metrics: QueueMetrics,

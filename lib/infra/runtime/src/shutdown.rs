@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A token that is cancelled by SIGTERM or SIGINT. The signals are caught from now on.
 ///
-/// The task that waits for them lives as long as the runtime; it is the one task nobody joins.
+/// The task that waits for them lives as long as the runtime; it is the one task that is never joined.
 pub fn on_signal() -> io::Result<CancellationToken> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let token = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! Logs: one line an outcome, on stderr; JSON when nobody reads along. And traces, where the build has them.
+//! Logs: one line an outcome, on stderr; JSON unless that is a terminal. And traces, where the build has them.
 
 mod traces;
 
@@ -49,7 +49,7 @@ pub fn init(verbosity: u8, program: &'static str) -> Traces {
         let lines = lines.json().flatten_event(true).with_current_span(false).with_span_list(false);
         subscriber.with(lines.with_writer(|| JsonLines(io::stderr()))).try_init()
     };
-    traces.told()
+    traces.logged()
 }
 
 /// Fields as text for a terminal. They quote catalogs, bundles and registries: each stays on its line, and shows whatever

@@ -72,7 +72,7 @@ impl ResolvesServerCert for ServingCert {
 
 /// Where a serving certificate comes from.
 pub enum Certificate {
-    /// Files that somebody else renews.
+    /// Files that another program renews.
     Files(CertWatcher),
     /// A Secret that this program renews.
     Kept(Box<ServingSecret>),

@@ -195,7 +195,7 @@ impl WatchManager {
     }
 
     /// The kinds that `holder` needs and that cannot be watched, as `<Kind>.<group/version>`, each with what the API
-    /// server says. Until the watch works again, changes of their objects wake nobody.
+    /// server says. Until the watch works again, changes of their objects wake no reconcile.
     pub fn failing(&self, holder: &str) -> BTreeMap<String, String> {
         let watches = self.watches.lock();
         let failing = watches.iter().filter_map(|(((group, version, kind), _), watch)| {
@@ -300,7 +300,7 @@ async fn follow(
             }
             Err(error) => {
                 tracing::debug!(kind, %error, "watch interrupted");
-                match trouble.told(&error) {
+                match trouble.report(&error) {
                     Some(text) => set_failing(&known, Some(text)),
                     None => Vec::new(),
                 }

@@ -1,7 +1,8 @@
 //! Bundles that are pulled by jobs.
 
+use async_trait::async_trait;
 use axum::body::Bytes;
-use olm_image::{BlobStream, BoxFuture, Digest, Endpoint, Registry, RegistryError};
+use olm_image::{BlobStream, Digest, Endpoint, Registry, RegistryError};
 use olm_runtime::Chance;
 use tokio::sync::mpsc;
 
@@ -11,50 +12,34 @@ use super::*;
 struct Hanging(Arc<()>);
 
 impl Hanging {
-    fn never<'a, T: 'a>(&self) -> BoxFuture<'a, T> {
+    async fn never<T>(&self) -> T {
         let held = Arc::clone(&self.0);
-        Box::pin(async move {
-            let never = std::future::pending().await;
-            drop(held);
-            never
-        })
+        let never = std::future::pending().await;
+        drop(held);
+        never
     }
 }
 
+#[async_trait]
 impl Registry for Hanging {
-    fn resolve<'a>(&'a self, _: &'a Endpoint, _: &'a str) -> BoxFuture<'a, Result<Digest, RegistryError>> {
-        self.never()
+    async fn resolve(&self, _: &Endpoint, _: &str) -> Result<Digest, RegistryError> {
+        self.never().await
     }
 
-    fn manifest<'a>(&'a self, _: &'a Endpoint, _: &'a Digest) -> BoxFuture<'a, Result<Bytes, RegistryError>> {
-        self.never()
+    async fn manifest(&self, _: &Endpoint, _: &Digest) -> Result<Bytes, RegistryError> {
+        self.never().await
     }
 
-    fn blob<'a>(
-        &'a self,
-        _: &'a Endpoint,
-        _: &'a Digest,
-    ) -> BoxFuture<'a, Result<BlobStream, RegistryError>> {
-        self.never()
+    async fn blob(&self, _: &Endpoint, _: &Digest) -> Result<BlobStream, RegistryError> {
+        self.never().await
     }
 
-    fn push_blob<'a>(
-        &'a self,
-        _: &'a Endpoint,
-        _: &'a Digest,
-        _: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>> {
-        self.never()
+    async fn push_blob(&self, _: &Endpoint, _: &Digest, _: Bytes) -> Result<(), RegistryError> {
+        self.never().await
     }
 
-    fn push_manifest<'a>(
-        &'a self,
-        _: &'a Endpoint,
-        _: &'a str,
-        _: &'a str,
-        _: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>> {
-        self.never()
+    async fn push_manifest(&self, _: &Endpoint, _: &str, _: &str, _: Bytes) -> Result<(), RegistryError> {
+        self.never().await
     }
 }
 

@@ -5,7 +5,7 @@
 //! runtime deployed becomes revision 1, which counts as installed from its first moment. Releases are only
 //! read; they are owned by the extension and go with it.
 //!
-//! A Secret that looks like a release proves nothing, since whoever may create Secrets can write one. So the
+//! A Secret that looks like a release proves nothing, since any user who may create Secrets can write one. So the
 //! extension's status must say that upstream has installed this bundle.
 
 use jiff::Timestamp;
@@ -285,7 +285,10 @@ fn is_of(bundle: &BundleRecord, installed: &BundleMetadata) -> bool {
 
 /// The digests that a revision of these phases records.
 pub(crate) fn observed_phases(phases: &[Phase]) -> Vec<ObservedPhase> {
-    let digest = |phase: &Phase| ObservedPhase { name: phase.name.clone(), digest: phase_digest(phase) };
+    let digest = |phase: &Phase| ObservedPhase {
+        name: phase.name.clone(),
+        digest: phase_digest(&phase.name, &phase.objects),
+    };
     phases.iter().map(digest).collect()
 }
 

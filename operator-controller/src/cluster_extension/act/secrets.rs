@@ -20,7 +20,7 @@ use crate::cluster_extension::act::revision::{RevisionWriter, controller_referen
 
 impl RevisionWriter<'_> {
     /// Sees to Secrets of content that have no owner, as a process that died or a request that failed leaves them. A
-    /// Secret belongs to its set, whichever extension that was made for; without a set nobody would ever remove it. What
+    /// Secret belongs to its set, whichever extension that was made for; without a set it would never be removed. What
     /// lies beside a set that no controller made stays as it is.
     pub(crate) async fn tidy_secrets(&self) -> Result<(), String> {
         let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));

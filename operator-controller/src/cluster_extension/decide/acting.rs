@@ -1,8 +1,7 @@
 //! Whether a revision that exists may act as another ServiceAccount from now on.
 //!
 //! It holds objects that were written down earlier. They are written with the rights of the account that is given to it:
-//! so it must be known that they are those that the extension asks for, and that nobody could write them but the
-//! controller. Otherwise a new revision is made.
+//! so it must be known that they are those that the extension asks for, and that only the controller could write them. Otherwise a new revision is made.
 
 use kube::{Api, ResourceExt};
 use olm_api::v1::{ClusterObjectSet, ObservedPhase};
@@ -59,7 +58,7 @@ async fn stored(
     observed: &Observed<'_>,
     revision: &Revision,
 ) -> Result<Option<Vec<ObservedPhase>>, Cause> {
-    // Read anew, because whoever may act as the account would write what the store has not shown yet.
+    // Read anew, because a user who may act as the account would write what the store has not shown yet.
     let api: Api<ClusterObjectSet> = Api::all(cx.controller());
     let set = bounded(api.get(&revision.name)).await.map_err(|e| Cause::transient(api_text(&e)))?;
     if set.uid().as_ref() != Some(&revision.uid) || !is_revision(observed.extension, &set) {

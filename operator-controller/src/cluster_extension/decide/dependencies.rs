@@ -73,7 +73,7 @@ pub(crate) async fn require(
     properties.extend(declares.iter().cloned());
     let failed = |cause| StepError::Bundle { bundle: chosen.bundle.clone(), cause };
     let needed = requirements(&properties).map_err(|error| failed(Cause::terminal(error)))?;
-    if needed.is_empty() {
+    if needed.is_empty() || !cx.checks_dependencies {
         cx.installed.forget(&name);
         return Ok(None);
     }
@@ -255,7 +255,7 @@ async fn packages_for(
     let mut found = Vec::new();
     let names: BTreeSet<&str> = requirement.packages().into_iter().map(|(name, _)| name).collect();
     for name in names {
-        // A catalog that cannot be read helps nobody now.
+        // A catalog that cannot be read is no help now.
         for answer in cx.catalogs.ask(name, None, (cx.clock.now(), wanted)).await.unwrap_or_default() {
             if let Ok(content) = answer.content {
                 found.push((answer.name, answer.priority, content.as_ref().clone()));

@@ -8,8 +8,8 @@ use olm_api::{
 use olm_fbc::Property;
 use olm_resolve::{
     Audience, CatalogView, Cause, DeprecationData, Installed, MajorUpdates, Request, Resolution,
-    ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, deprecation_data, deprecation_status,
-    keep_installed, resolve, summary,
+    ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, available_update, deprecation_data,
+    deprecation_status, explain, keep_installed, resolve, summary,
 };
 use olm_semver::ReleaseSupport;
 use olm_text::one_line;
@@ -24,6 +24,8 @@ use crate::{
         report::{Report, StepError},
     },
     facts::catalogs::{Answer, Wait},
+    interest::Wanted,
+    plan::CatalogAnswer,
 };
 
 /// The bundle an extension should have.
@@ -67,7 +69,9 @@ pub(crate) async fn choose(
         Err(text) => return (report, Err(failed(text))),
     };
     let views: Vec<_> = answers.iter().map(Answer::view).collect();
-    let error = match resolve_in_time(cx, &request, &views, *now) {
+    let found = resolve_in_time(cx, &request, &views, *now);
+    report.update = available_update(&request, &views, found.as_ref().ok());
+    let error = match found {
         Ok(found) => {
             report.notes.extend(left_out(&views, &found));
             report.notes.extend(held_back(&request, &views, &found));
@@ -88,6 +92,24 @@ pub(crate) async fn choose(
         request.package, kept.bundle.name
     ));
     (report, Ok(Chosen { bundle: kept.bundle.clone(), catalog: None, properties: Vec::new() }))
+}
+
+/// The answer of the catalogs, whatever is installed or paused.
+///
+/// # Errors
+/// The catalogs cannot be read.
+pub(crate) async fn answer(
+    cx: &Context,
+    extension: &ClusterExtension,
+    revisions: &Revisions,
+) -> Result<CatalogAnswer, String> {
+    let request = request(extension, revisions.installed(), cx.features)
+        .ok_or_else(|| "spec.source.catalog is not set".to_owned())?;
+    let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
+    let answers = cx.catalogs.ask(&request.package, selector, (cx.clock.now(), &Wanted::default())).await?;
+    let views: Vec<_> = answers.iter().map(Answer::view).collect();
+    let chosen = resolve(&request, &views).map_err(|error| error.to_string());
+    Ok(CatalogAnswer { chosen, rejected: explain(&request, &views) })
 }
 
 /// The answer; when all that is waited for has never been served and the time for that is over, the answer

@@ -2,7 +2,7 @@
 //!
 //! - Each request is carried out once: the revision made for it records it. Nothing is resolved as long as it is there.
 //! - CRDs are not downgraded and none goes: what active revisions have of them is taken over as it is in the
-//!   cluster, so that the users' objects stay and can be read. Only what nobody has now comes from the old revision.
+//!   cluster, so that the users' objects stay and can be read. Only what no revision has now comes from the old one.
 //! - What is checked before any new revision is checked here too.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use olm_fbc::Property;
 use olm_object::ObjectKey;
 use olm_objectset::{assign, sha256};
 use olm_render::CertificateProvider;
-use olm_resolve::{DeprecationData, deprecation_status};
+use olm_resolve::{AvailableUpdate, DeprecationData, deprecation_status};
 use olm_runtime::{api_text, bounded};
 use serde_json::{Value, json};
 
@@ -89,7 +89,8 @@ pub(crate) async fn decide(
     let installed = revisions.installed().map(|r| r.bundle.name.as_str());
     let deprecations =
         deprecation_status(DeprecationData::Unavailable, channels.unwrap_or_default(), installed);
-    let mut report = Report { deprecations: Some(deprecations), ..report };
+    let update = revisions.installed().map(|_| AvailableUpdate::Unknown);
+    let mut report = Report { deprecations: Some(deprecations), update, ..report };
     let why = match request(target, revisions) {
         Request::Done(latest) => done(target, latest.number),
         Request::Needless(_) => format!(

@@ -3,10 +3,10 @@
 //! Admission asks for the right to use a ServiceAccount when the extension is written. Names can be given to others
 //! afterwards: the namespace or the ServiceAccount is deleted and created again, or another default ServiceAccount is
 //! set. Then the extension is Blocked, or continues with the ServiceAccount it has, until it is written again: that is
-//! another spec, which raises the generation, or an extension without the record. Like the spec, the record is guarded at admission: whoever
-//! writes or removes it must be able to use the ServiceAccount that is used from then on.
+//! another spec, which raises the generation, or an extension without the record. Like the spec, the record is guarded at
+//! admission: a user who writes or removes it must be able to use the ServiceAccount that is used from then on.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Api, Client, ResourceExt, api::Patch};
@@ -15,6 +15,7 @@ use olm_api::{
     v1::ClusterExtension,
 };
 use olm_runtime::{AccountRef, Accounts, api_text, bounded, if_exists, patch_as};
+use regex::Regex;
 use serde_json::json;
 
 use crate::cluster_extension::act::revision::RevisionWriter;
@@ -27,12 +28,9 @@ const UNKNOWN: &str = "-";
 /// Last part of a record whose ServiceAccount is the default one. The admission policies look for it.
 pub(crate) const FROM_DEFAULT: &str = "from=default";
 const FROM_SPEC: &str = "from=spec";
-/// The form of a record, as a regular expression of the admission policies. It may pass a little more than
-/// [`Record::parse`] does, never less.
-pub(crate) const FORM: &str = "^[a-z0-9.-]{1,63}/[a-z0-9.-]{1,253} namespace=[0-9A-Za-z-]{1,64} \
-                               serviceaccount=[0-9A-Za-z-]{1,64} generation=[0-9]{1,18} from=(spec|default)$";
-const UID_MAX: usize = 64;
-const GENERATION_DIGITS_MAX: usize = 18;
+/// The form of a record, as a regular expression, which the admission policies have too.
+pub(crate) const FORM: &str = "^([a-z0-9.-]{1,63})/([a-z0-9.-]{1,253}) namespace=([0-9A-Za-z-]{1,64}) \
+                               serviceaccount=([0-9A-Za-z-]{1,64}) generation=([0-9]{1,18}) (from=spec|from=default)$";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
@@ -55,31 +53,15 @@ impl Record {
 
     /// Reads the value of the annotation.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let parts: Vec<&str> = text.split(' ').collect();
-        let [account, namespace, service_account, generation, from] = parts.as_slice() else { return None };
-        let is_name = |text: &str, length_max: usize| {
-            let of_names = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-';
-            !text.is_empty() && text.len() <= length_max && text.bytes().all(of_names)
-        };
-        let (place, name) = account.split_once('/').filter(|(a, b)| is_name(a, 63) && is_name(b, 253))?;
-        let uid = |text: &str, label: &str| {
-            let uid = text.strip_prefix(label)?;
-            let is_formed = uid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-            let is_uid = is_formed && !uid.is_empty() && uid.len() <= UID_MAX;
-            is_uid.then(|| Some(uid.to_owned()).filter(|uid| uid != UNKNOWN))
-        };
-        let generation = generation.strip_prefix("generation=").filter(|digits| {
-            digits.len() <= GENERATION_DIGITS_MAX && digits.bytes().all(|b| b.is_ascii_digit())
-        })?;
+        static READER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(FORM).ok());
+        let (_, [place, name, namespace, service_account, generation, from]) =
+            READER.as_ref()?.captures(text)?.extract();
+        let uid = |uid: &str| Some(uid.to_owned()).filter(|uid| uid != UNKNOWN);
         Some(Self {
             account: AccountRef { namespace: place.to_owned(), name: name.to_owned() },
-            is_default: match *from {
-                FROM_DEFAULT => true,
-                FROM_SPEC => false,
-                _ => return None,
-            },
-            namespace: uid(namespace, "namespace=")?,
-            service_account: uid(service_account, "serviceaccount=")?,
+            is_default: from == FROM_DEFAULT,
+            namespace: uid(namespace),
+            service_account: uid(service_account),
             generation: generation.parse().ok()?,
         })
     }
@@ -126,7 +108,7 @@ impl Record {
     /// # Errors
     /// The name is another one's now: a sentence with the remedy.
     fn after(before: Option<&Self>, seen: Self) -> Result<Self, String> {
-        // What was written since may be used by whoever wrote it.
+        // What was written since may be used by its author.
         let Some(before) = before.filter(|before| before.generation == seen.generation) else {
             return Ok(seen);
         };
@@ -260,7 +242,7 @@ impl Identity {
         extension: &ClusterExtension,
     ) -> Result<bool, StepError> {
         let Some(text) = &self.to_write else { return Ok(false) };
-        // Whoever removes it at this moment is not to find it back.
+        // A user who removes it at this moment must not find it back.
         let patch = json!({"metadata": {
             "resourceVersion": extension.resource_version(),
             "annotations": {IDENTITY_ANNOTATION: text},

@@ -215,7 +215,7 @@ async fn removed(
 ) -> Result<BTreeMap<String, String>, String> {
     let api: Api<CustomResourceDefinition> = Api::all(cx.controller());
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", observed.extension.name_any()));
-    // Listed where a revision is planned: nobody keeps the labels of CRDs in memory.
+    // Listed where a revision is planned: the labels of CRDs are not kept in memory.
     let listed = bounded(api.list_metadata(&mine)).await;
     let listed = listed.map_err(|e| format!("listing the CRDs of the extension: {}", api_text(&e)))?;
     let is_removed = |crd: &PartialObjectMeta<_>| {

@@ -11,7 +11,7 @@ use olm_api::{
     ConditionStatus::{False, True, Unknown},
     ConditionType::{
         self, Available, BundleDeprecated, ChannelDeprecated, Deprecated, Installed, PackageDeprecated,
-        Progressing, Ready, Stalled, Upgradeable,
+        Progressing, Ready, Stalled, UpdateAvailable, Upgradeable,
     },
     ConditionWriter, Conditions, Reason,
     v1::{
@@ -19,7 +19,7 @@ use olm_api::{
         RevisionStatus,
     },
 };
-use olm_resolve::{DeprecationReason, DeprecationStatus};
+use olm_resolve::{AvailableUpdate, DeprecationReason, DeprecationStatus};
 use olm_runtime::PANIC_REPORT;
 use olm_text::one_line;
 
@@ -28,6 +28,7 @@ use crate::{
         observe::revisions::{BundleRecord, Revision, Revisions},
         report::{Cause, CauseKind, Created, Report, StepError},
     },
+    conditions::brief,
     facts::platform::Verdict,
 };
 
@@ -68,6 +69,7 @@ pub(crate) fn status(
             if let Some(found) = &report.deprecations {
                 deprecations(&mut writer, found);
             }
+            update(&mut writer, revisions, report.update.as_ref());
             match error {
                 // `Progressing` stays as it is until there is something to report of the bundle that is pulled.
                 None if report.pulling().is_some() => available(&mut writer, revisions),
@@ -175,6 +177,25 @@ fn deprecations(writer: &mut ConditionWriter<'_>, found: &DeprecationStatus) {
     }
 }
 
+/// Whether there is a newer version than the installed one. What the catalogs were not asked stays as it was.
+fn update(writer: &mut ConditionWriter<'_>, revisions: &Revisions, found: Option<&AvailableUpdate>) {
+    if revisions.installed().is_none() {
+        writer.conditions.remove(UpdateAvailable);
+        return;
+    }
+    // The message is a column of `kubectl get`.
+    match found {
+        None => {}
+        Some(AvailableUpdate::Newer(version)) => {
+            writer.put(UpdateAvailable, True, Reason::NewerVersion, &one_line(version));
+        }
+        Some(AvailableUpdate::Newest) => writer.put(UpdateAvailable, False, Reason::NewestVersion, ""),
+        Some(AvailableUpdate::Unknown) => {
+            writer.put(UpdateAvailable, Unknown, Reason::Unavailable, "unknown");
+        }
+    }
+}
+
 /// Whether the platform may be updated; nothing where the bundle or the cluster says nothing about it. What is not
 /// known stays as it was.
 fn platform(writer: &mut ConditionWriter<'_>, verdict: Option<&Verdict>) {
@@ -213,29 +234,34 @@ fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
     let sick = available.filter(|available| done && available.status != True.as_str());
     let of_sick = sick.as_ref().map(|available| available.message.as_str());
     // The revision's own summary begins with its progress, and has more to say.
-    let progress = own_summary(report).or(of_sick.is_none().then_some(progressing.message.as_str()));
-    let lines = complaint.chain(of_sick).chain(progress).chain(waits);
+    let brief = brief(&progressing.message);
+    let progress = own_summary(report).or(of_sick.is_none().then_some(&*brief));
+    let remedy = error.and_then(StepError::explanation);
+    let lines = complaint.chain(of_sick).chain(progress).chain(remedy).chain(waits);
     let message = lines.map(Cow::Borrowed).chain(notes).collect::<Vec<_>>().join("\n");
-    let ready_reason = match &sick {
-        Some(available) => Reason::named(&available.reason).unwrap_or(Reason::Retrying),
-        None if done && report.unguarded.is_some() => Reason::Unguarded,
-        None => reason,
-    };
     let is_installed = writer.conditions.is_true(Installed);
     let is_ready = done && sick.is_none() && is_installed && report.unguarded.is_none();
     let explained = match error {
-        Some(error) => error.explanation().map(|text| format!("{}\n{text}", progressing.message)),
+        Some(error) if error.recovers() => None,
+        Some(_) => remedy.map(|text| format!("{brief}\n{text}")),
         None if done => None,
         None => stuck(report),
     };
     let activity = match &explained {
         explained if progressing.status == False.as_str() => {
-            Activity::Stalled(reason, explained.as_deref().unwrap_or(&progressing.message))
+            Activity::Stalled(reason, explained.as_deref().unwrap_or(&brief))
         }
         // It is tried again all the same, but nothing comes of it before a person acts.
         Some(explained) => Activity::Stalled(Reason::Blocked, explained),
         None if done => Activity::None,
-        None => Activity::Reconciling(reason, waits.unwrap_or(&progressing.message)),
+        None => Activity::Reconciling(reason, waits.unwrap_or(&brief)),
+    };
+    let ready_reason = match (&sick, activity) {
+        (Some(available), _) => Reason::named(&available.reason).unwrap_or(Reason::Retrying),
+        (None, _) if done && report.unguarded.is_some() => Reason::Unguarded,
+        // Alerts tell by it what does not continue by itself.
+        (None, Activity::Stalled(reason, _)) => reason,
+        (None, _) => reason,
     };
     writer.summarize(is_ready, ready_reason, &message, activity);
 }

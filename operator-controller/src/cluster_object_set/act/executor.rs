@@ -29,9 +29,10 @@ use crate::{
         observe::{
             Observed,
             content::{Item, LoadedPhase},
-            siblings::Siblings,
+            siblings::{OtherOwner, Siblings, other_owner},
         },
-        report::{Obstacle, Outcome, has_succeeded},
+        report::{Obstacle, Outcome, Unhealthy, has_succeeded, short_name},
+        workloads::Workload,
     },
     concurrently::{REQUESTS, concurrently},
     deletion_policy::revision::policy,
@@ -54,6 +55,9 @@ pub(crate) struct Executor<'a> {
     rolling_out: bool,
 }
 
+/// Objects that a sentence names.
+const NAMED_MAX: usize = 3;
+
 /// What an object waits for that was deleted and that something still holds.
 const BEING_DELETED: &str = "is being deleted, and will be created again afterwards";
 
@@ -70,8 +74,8 @@ struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
     Healthy,
-    /// The messages of its probes.
-    Unhealthy(Vec<String>),
+    /// The messages of its probes, and the way to its Pods where it is a workload.
+    Unhealthy(Vec<String>, Option<Workload>),
     /// Probes have nothing to report yet; what it waits for.
     Waits(String),
     /// It is being deleted, and will be created again afterwards.
@@ -80,13 +84,15 @@ enum State {
         report: String,
         /// Whether the other owner is a ClusterObjectSet.
         with_set: bool,
+        /// The other owner, if there is one.
+        owner: Option<OtherOwner>,
     },
     Failed(String, Option<Obstacle>),
 }
 
-fn health(failures: Vec<String>, waits: Option<String>) -> State {
-    match waits {
-        _ if !failures.is_empty() => State::Unhealthy(failures),
+fn health(check: Check) -> State {
+    match check.waits {
+        _ if !check.failures.is_empty() => State::Unhealthy(check.failures, check.workload),
         Some(waits) => State::Waits(waits),
         None => State::Healthy,
     }
@@ -153,7 +159,7 @@ impl<'a> Executor<'a> {
             && check.uid == *uid
             && check.resource_version == *resource_version
         {
-            return Ok((health(check.failures.clone(), check.waits.clone()), false));
+            return Ok((health(check.clone()), false));
         }
         let injection = injection.as_ref();
         let target = Target { api: self.api(&kind, key), key, desired: &desired, injection };
@@ -172,10 +178,10 @@ impl<'a> Executor<'a> {
         let applied = if written { Some(observation_digest(&current, &desired)) } else { applied };
         let [uid, resource_version] =
             ["/metadata/uid", "/metadata/resourceVersion"].map(|pointer| text(&current, pointer).to_owned());
-        let state = health(failures.clone(), waits.clone());
-        let check = Check { desired: digest, uid, resource_version, applied, failures, waits };
-        self.cx.checks.remember(&self.owner.uid, key.clone(), check);
-        Ok((state, changed))
+        let workload = if failures.is_empty() { None } else { Workload::of(&current) };
+        let check = Check { desired: digest, uid, resource_version, applied, failures, waits, workload };
+        self.cx.checks.remember(&self.owner.uid, key.clone(), check.clone());
+        Ok((health(check), changed))
     }
 
     /// Reads the object, plans, and does what was planned.
@@ -198,7 +204,10 @@ impl<'a> Executor<'a> {
         let before = live.as_ref().filter(|_| written).map(|live| observation_digest(live, desired));
         let current = match planned {
             Action::Superseded => return Err(State::Healthy),
-            Action::Collision { report, with_set } => return Err(State::Collision { report, with_set }),
+            Action::Collision { report, with_set, owner } => {
+                let owner = owner.map(|(kind, name)| other_owner(self.cx, &kind, &name));
+                return Err(State::Collision { report, with_set, owner });
+            }
             Action::AwaitDeletion => return Err(State::Deleting),
             Action::UpToDate => Ok(live.unwrap_or_default()),
             Action::Create => target.create().await,
@@ -325,8 +334,9 @@ fn is_rolling_out(set: &ClusterObjectSet) -> bool {
 /// Sums a phase up: errors come before collisions, collisions before failed probes.
 fn summary(phase: usize, states: &[(ObjectKey, State)]) -> Outcome {
     let (mut errors, mut obstacle) = (Vec::new(), None);
-    let (mut collisions, mut with_set) = (Vec::new(), false);
-    let (mut failures, mut waits, mut awaits_deletion) = (Vec::new(), Vec::new(), false);
+    let (mut collisions, mut owners, mut with_set) = (Vec::new(), Vec::new(), false);
+    let (mut failures, mut unhealthy, mut waits, mut awaits_deletion) =
+        (Vec::new(), Vec::new(), Vec::new(), false);
     for (key, state) in states {
         match state {
             State::Healthy => {}
@@ -334,13 +344,19 @@ fn summary(phase: usize, states: &[(ObjectKey, State)]) -> Outcome {
                 errors.push(error.as_str());
                 obstacle = obstacle.or(found.clone());
             }
-            State::Collision { report, with_set: is_set } => {
+            State::Collision { report, with_set: is_set, owner } => {
                 collisions.push(report.as_str());
+                owners.push((key, owner.as_ref()));
                 with_set |= is_set;
             }
-            // Of failed probes the first is reported, as upstream does.
-            State::Unhealthy(_) if !failures.is_empty() => {}
-            State::Unhealthy(messages) => failures.push(probe_failure(key, messages)),
+            State::Unhealthy(messages, workload) => {
+                // Of failed probes the first is reported, as upstream does.
+                if failures.is_empty() {
+                    failures.push(probe_failure(key, messages));
+                }
+                let (object, failures, workload) = (key.clone(), messages.clone(), workload.clone());
+                unhealthy.push(Unhealthy { object, failures, workload, finding: None });
+            }
             State::Waits(text) => waits.push(probe_failure(key, std::slice::from_ref(text))),
             State::Deleting => {
                 waits.push(probe_failure(key, &[BEING_DELETED.to_owned()]));
@@ -353,10 +369,31 @@ fn summary(phase: usize, states: &[(ObjectKey, State)]) -> Outcome {
         None if !errors.is_empty() => Outcome::Retrying(errors.join("\n")),
         None if !collisions.is_empty() => Outcome::Stuck {
             message: format!("revision object collisions in phase {phase}\n{}", collisions.join("\n\n")),
-            obstacle: Obstacle::Collision { with_set },
+            obstacle: Obstacle::Collision { with_set, remedy: collision_remedy(&owners) },
         },
         None if failures.is_empty() && waits.is_empty() => Outcome::Complete,
-        None => Outcome::Incomplete { failures, waits, awaits_deletion },
+        None => Outcome::Incomplete { failures, unhealthy, waits, awaits_deletion },
+    }
+}
+
+/// Whose the objects are, in words, and what to do about it: about the first one and all that have the same owner.
+fn collision_remedy(objects: &[(&ObjectKey, Option<&OtherOwner>)]) -> String {
+    let owner = objects.first().and_then(|(_, owner)| *owner);
+    let same: Vec<_> = objects.iter().filter(|(_, other)| *other == owner).collect();
+    let named: Vec<_> = same.iter().take(NAMED_MAX).map(|(key, _)| short_name(key)).collect();
+    let more = same.len() - named.len();
+    let names = named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (belongs, exists) = if same.len() == 1 { ("belongs", "exists") } else { ("belong", "exist") };
+    match owner {
+        Some(OtherOwner::Extension(name)) => {
+            format!("{names} {belongs} to ClusterExtension {name}: remove one of the two extensions.")
+        }
+        Some(OtherOwner::Object(owner)) => format!(
+            "{names} {belongs} to {owner}: delete that owner or this extension, or what is not needed of its objects."
+        ),
+        None => format!(
+            "{names} {exists} already, not made by this extension: delete what is not needed, or remove this extension."
+        ),
     }
 }
 
@@ -373,19 +410,31 @@ mod tests {
     #[test]
     fn a_phase_is_summed_up_by_its_worst_object() {
         let healthy = object("a", State::Healthy);
-        let unhealthy = object("b", State::Unhealthy(vec!["x".into(), "y".into()]));
-        let second = object("c", State::Unhealthy(vec!["z".into()]));
-        let collision = object("d", State::Collision { report: "Object D".into(), with_set: true });
+        let unhealthy = object("b", State::Unhealthy(vec!["x".into(), "y".into()], None));
+        let second = object("c", State::Unhealthy(vec!["z".into()], None));
+        let owner = Some(OtherOwner::Extension("e".to_owned()));
+        let collision = object("d", State::Collision { report: "Object D".into(), with_set: true, owner });
         let failure = object("e", State::Failed("Object e: forbidden".into(), Some(Obstacle::Forbidden)));
         assert_eq!(summary(0, std::slice::from_ref(&healthy)), Outcome::Complete);
         let incomplete = |failures: &[&str], waits: &[&str], awaits_deletion| Outcome::Incomplete {
             failures: failures.iter().map(ToString::to_string).collect(),
+            unhealthy: Vec::new(),
             waits: waits.iter().map(ToString::to_string).collect(),
             awaits_deletion,
         };
-        let of = |items: &[&(ObjectKey, State)]| {
+        let of_all = |items: &[&(ObjectKey, State)]| {
             summary(3, &items.iter().map(|i| (*i).clone()).collect::<Vec<_>>())
         };
+        let of = |items: &[&(ObjectKey, State)]| {
+            let mut outcome = of_all(items);
+            if let Outcome::Incomplete { unhealthy, .. } = &mut outcome {
+                unhealthy.clear();
+            }
+            outcome
+        };
+        let all = of_all(&[&healthy, &unhealthy, &second]);
+        let lines: Vec<String> = all.unhealthy().iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["ConfigMap b: x and y", "ConfigMap c: z"]);
         assert_eq!(
             of(&[&healthy, &unhealthy, &second]),
             incomplete(&["Object ConfigMap.v1 b: x and y"], &[], false)
@@ -401,7 +450,14 @@ mod tests {
         let stuck = |message: &str, obstacle| Outcome::Stuck { message: message.into(), obstacle };
         assert_eq!(
             of(&[&unhealthy, &collision]),
-            stuck("revision object collisions in phase 3\nObject D", Obstacle::Collision { with_set: true })
+            stuck(
+                "revision object collisions in phase 3\nObject D",
+                Obstacle::Collision {
+                    with_set: true,
+                    remedy: "ConfigMap d belongs to ClusterExtension e: remove one of the two extensions."
+                        .into(),
+                }
+            )
         );
         let other = object("g", State::Failed("Object g: timeout".into(), None));
         assert_eq!(

@@ -40,7 +40,7 @@ pub(crate) async fn is_before_takeover(cx: &Context, set: &ClusterObjectSet) -> 
     }))
 }
 
-/// Writes the default account into a revision that names none and belongs to nobody; whether it did.
+/// Writes the default account into a revision that names none and belongs to no extension; whether it did.
 ///
 /// # Errors
 /// The API server's answer.

@@ -1,9 +1,9 @@
 //! The content of a revision: inline objects, and objects in Secrets.
 //!
 //! Secrets in the system namespace are read by the controller, each once ([`ContentSecrets`]), and must belong to the revision;
-//! all others are read as the ServiceAccount, so that nobody reads more through a revision than the ServiceAccount may.
+//! all others are read as the ServiceAccount, so that a revision shows no more than the ServiceAccount may read.
 //!
-//! Whoever may create Secrets in the system namespace could put something else there, before or after the revision is
+//! A user who may create Secrets in the system namespace could put something else there, before or after the revision is
 //! made. So content counts there only under its own digest: the key, which the immutable spec refers to, is the
 //! digest of the bytes.
 
@@ -19,7 +19,7 @@ use olm_api::{
     v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase},
 };
 use olm_object::ObjectKey;
-use olm_objectset::{PackError, Phase, content_digest, content_key, phase_digest, unpack};
+use olm_objectset::{PackError, content_digest, content_key, phase_digest, unpack};
 use olm_runtime::{api_text, bounded};
 use serde_json::Value;
 use thiserror::Error;
@@ -131,12 +131,9 @@ fn check_unique(phases: &[LoadedPhase]) -> Result<(), ContentError> {
 
 /// The digests to be recorded in `status.observedPhases`.
 pub(crate) fn digests(phases: &[LoadedPhase]) -> Vec<ObservedPhase> {
-    let digest = |phase: &LoadedPhase| {
-        let objects = phase.items.iter().map(|item| item.stored.clone()).collect();
-        ObservedPhase {
-            name: phase.name.clone(),
-            digest: phase_digest(&Phase { name: phase.name.clone(), objects }),
-        }
+    let digest = |phase: &LoadedPhase| ObservedPhase {
+        name: phase.name.clone(),
+        digest: phase_digest(&phase.name, phase.items.iter().map(|item| &item.stored)),
     };
     phases.iter().map(digest).collect()
 }

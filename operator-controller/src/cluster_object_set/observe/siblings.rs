@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube::{
-    ResourceExt,
+    Resource, ResourceExt,
     api::{ListParams, Patch},
 };
 use olm_api::{
@@ -13,6 +13,7 @@ use olm_api::{
 };
 use olm_objectset::{BEFORE_REVISIONS, Sibling};
 use olm_runtime::{api_text, bounded, if_exists, patch_as};
+use olm_text::one_line;
 use serde_json::json;
 
 use crate::cluster_object_set::Context;
@@ -41,6 +42,26 @@ pub(crate) async fn listed(cx: &Context, set: &ClusterObjectSet) -> Result<Sibli
     let listed = bounded(cx.api().list(&params.unwrap_or_default())).await.map_err(|e| api_text(&e))?;
     let present = listed.iter().filter_map(ResourceExt::uid).collect();
     Ok(Siblings { known: siblings(set, listed.iter()), present: Some(present) })
+}
+
+/// Who has an object that a revision wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OtherOwner {
+    /// A revision of this extension.
+    Extension(String),
+    /// Another object, by kind and name.
+    Object(String),
+}
+
+/// The owner that a controller reference names: a revision counts as its extension.
+pub(crate) fn other_owner(cx: &Context, kind: &str, name: &str) -> OtherOwner {
+    let is_it = |set: &&ClusterObjectSet| kind == ClusterObjectSet::kind(&()) && set.name_any() == name;
+    let state = cx.sets.state();
+    let set = state.iter().filter_map(|guarded| guarded.0.as_ref().ok()).find(is_it);
+    match set.and_then(|set| revision_of(&set.metadata)) {
+        Some(extension) => OtherOwner::Extension(extension.name.to_owned()),
+        None => OtherOwner::Object(one_line(&format!("{kind} {name}")).into_owned()),
+    }
 }
 
 /// Archives the revisions that this one supersedes.

@@ -9,7 +9,11 @@ use olm_api::{
 };
 
 use crate::{
-    cluster_object_set::report::{Deadline, Outcome, Report, deadline},
+    cluster_object_set::{
+        report::{Deadline, Outcome, Report, Unhealthy, deadline},
+        workloads::EXAMINED_MAX,
+    },
+    conditions::brief,
     deletion_policy::revision as deletion_policy,
 };
 
@@ -95,21 +99,48 @@ fn summarize(writer: &mut ConditionWriter<'_>, report: &Report) {
     let Some(progressing) = writer.conditions.find(ConditionType::Progressing).cloned() else { return };
     let reason = Reason::named(&progressing.reason).unwrap_or(Reason::Retrying);
     let added = match &report.outcome {
-        Outcome::Incomplete { waits, .. } => waits.iter().map(String::as_str).collect(),
-        Outcome::Stuck { obstacle, .. } => vec![obstacle.advice()],
+        Outcome::Incomplete { unhealthy, waits, .. } => waiting(unhealthy, waits),
+        Outcome::Stuck { obstacle, .. } => vec![obstacle.advice().to_owned()],
         _ => Vec::new(),
     };
-    let lines = |more: &[&str]| [&[progressing.message.as_str()], more].concat().join("\n");
-    let message = lines(&added);
+    let brief = brief(&progressing.message);
+    // What is waited for says more than that something is.
+    let is_said = reason == Reason::RollingOut && !added.is_empty();
+    let first = (!is_said).then_some(&*brief).into_iter();
+    let lines: Vec<&str> = first.chain(added.iter().map(String::as_str)).collect();
+    let message = lines.join("\n");
     let ready = matches!(report.outcome, Outcome::Complete | Outcome::Archived);
     let activity = match report.outcome {
         _ if ready => Activity::None,
         _ if progressing.status == ConditionStatus::False.as_str() => Activity::Stalled(reason, &message),
         Outcome::Stuck { .. } => Activity::Stalled(Reason::Blocked, &message),
-        _ => Activity::Reconciling(reason, &message),
+        _ => Activity::Reconciling(reason, &brief),
     };
-    let unseen: Vec<&str> = report.unseen.iter().map(String::as_str).collect();
-    writer.summarize(ready, reason, &lines(&[added, unseen].concat()), activity);
+    // The reason is a column of `kubectl get`.
+    let state = match activity {
+        Activity::Stalled(reason, _) => reason,
+        _ if report.outcome == Outcome::Complete => Reason::Active,
+        _ => reason,
+    };
+    let unseen = report.unseen.iter().map(String::as_str);
+    writer.summarize(
+        ready,
+        state,
+        &lines.iter().copied().chain(unseen).collect::<Vec<_>>().join("\n"),
+        activity,
+    );
+}
+
+/// What a roll-out waits for: the first unhealthy objects with their reason, then what else it waits for.
+fn waiting(unhealthy: &[Unhealthy], waits: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> =
+        unhealthy.iter().take(EXAMINED_MAX).map(|one| format!("Waiting for {one}")).collect();
+    let more = unhealthy.len().saturating_sub(EXAMINED_MAX);
+    if more > 0 {
+        lines.push(format!("Waiting for {more} more of the objects."));
+    }
+    lines.extend(waits.iter().cloned());
+    lines
 }
 
 /// Puts what upstream does not have behind what it has, whatever was written first.
@@ -142,6 +173,9 @@ mod tests {
         ConditionUpdate,
         v1::{ClusterObjectSetSpec, ClusterObjectSetStatus, ObservedPhase},
     };
+
+    use olm_object::ObjectKey;
+    use serde_json::json;
 
     use super::*;
     use crate::cluster_object_set::{observe::content::ContentError, report::Obstacle};
@@ -177,7 +211,34 @@ mod tests {
 
     fn incomplete(failures: &[&str], waits: &[&str]) -> Outcome {
         let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-        Outcome::Incomplete { failures: owned(failures), waits: owned(waits), awaits_deletion: false }
+        let unhealthy = failures.iter().map(|failure| unhealthy(failure)).collect();
+        let (failures, waits) = (owned(failures), owned(waits));
+        Outcome::Incomplete { failures, unhealthy, waits, awaits_deletion: false }
+    }
+
+    fn unhealthy(failure: &str) -> Unhealthy {
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}});
+        let (object, failures) = (ObjectKey::of(&object), vec![failure.to_owned()]);
+        Unhealthy { object, failures, workload: None, finding: None }
+    }
+
+    #[test]
+    fn a_roll_out_names_what_it_waits_for_and_how_much_more_there_is() {
+        let outcome = incomplete(&["a", "b", "c", "d", "e"], &["w"]);
+        let shown = summary(&set(), &outcome, Timestamp::UNIX_EPOCH);
+        let lines = "Waiting for ConfigMap n/c: a\nWaiting for ConfigMap n/c: b\nWaiting for ConfigMap n/c: c\n\
+                     Waiting for 2 more of the objects.\nw";
+        let rolling = "Revision 1.2.3 is rolling out.";
+        assert_eq!(shown, format!("Ready=False/RollingOut/{lines} Reconciling=True/RollingOut/{rolling}"));
+        let mut late = set();
+        late.spec.progress_deadline_minutes = Some(1);
+        let shown = summary(&late, &incomplete(&["a"], &[]), Timestamp::from_second(60).unwrap());
+        let text = format!(
+            "Revision has not rolled out for 1 minute(s). Last status: {rolling}\nWaiting for ConfigMap n/c: a"
+        );
+        let reason = "ProgressDeadlineExceeded";
+        assert_eq!(shown, format!("Ready=False/{reason}/{text} Stalled=True/{reason}/{text}"));
     }
 
     /// What GitOps tools see, in one line.
@@ -208,13 +269,15 @@ mod tests {
             (Outcome::Retrying("r".into()), "Ready=False/Retrying/r Reconciling=True/Retrying/r".to_owned()),
             (
                 Outcome::Stuck { message: "s".into(), obstacle: Obstacle::Missing("do".into()) },
-                "Ready=False/Retrying/s\ndo Stalled=True/Blocked/s\ndo".to_owned(),
+                "Ready=False/Blocked/s\ndo Stalled=True/Blocked/s\ndo".to_owned(),
             ),
             (
                 incomplete(&["x"], &["w", "v"]),
-                format!("Ready=False/RollingOut/{rolling}\nw\nv Reconciling=True/RollingOut/{rolling}\nw\nv"),
+                format!(
+                    "Ready=False/RollingOut/Waiting for ConfigMap n/c: x\nw\nv Reconciling=True/RollingOut/{rolling}"
+                ),
             ),
-            (Outcome::Complete, "Ready=True/Succeeded/Revision 1.2.3 has rolled out.".to_owned()),
+            (Outcome::Complete, "Ready=True/Active/Revision 1.2.3 has rolled out.".to_owned()),
             (
                 Outcome::Archiving,
                 format!("Ready=False/Retrying/{archiving} Reconciling=True/Retrying/{archiving}"),
@@ -244,7 +307,7 @@ mod tests {
             ),
             (Outcome::Retrying("r".into()), vec![row("Progressing", "True", "Retrying", "r")]),
             (
-                Outcome::Stuck { message: "s".into(), obstacle: Obstacle::Collision { with_set: true } },
+                Outcome::Stuck { message: "s".into(), obstacle: Obstacle::Forbidden },
                 vec![row("Progressing", "True", "Retrying", "s")],
             ),
             (

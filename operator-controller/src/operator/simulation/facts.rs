@@ -92,7 +92,7 @@ fn a_policy_that_goes_is_reported_and_so_is_its_return() {
                 world.server.remove("validatingadmissionpolicies", "", NAMES[0]);
                 a_moment().await;
                 assert!(world.ready().1.contains("absent"), "{}", world.ready().1);
-                for policy in admission_objects(SYSTEM_NAMESPACE) {
+                for policy in admission_objects(SYSTEM_NAMESPACE).unwrap() {
                     world.server.create(policy);
                 }
                 a_moment().await;

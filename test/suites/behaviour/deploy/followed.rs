@@ -1,7 +1,7 @@
 //! Documentation that is followed to the letter: files and commands of a page, in its order, on a cluster. What a page
 //! calls `registry.example.com` is the registry of the test.
 
-use olm_test::{operator::overlay, prelude::*};
+use olm_test::{cluster::Cluster, operator::overlay, prelude::*};
 
 use crate::installed::own_cluster;
 use crate::rendering::config;
@@ -93,6 +93,21 @@ fn run(cluster: &Cluster, images: &Images, folder: &Path, line: &str) -> Result<
     Ok(format!("$ {line}\n{told}"))
 }
 
+/// A catalog with the package of the first tutorial, as the community's has it.
+async fn community(cluster: &Cluster, images: &Images) -> Result<()> {
+    let mut listed = Vec::new();
+    let package = "argocd-operator";
+    for bundle in [small(package, "0.17.0"), small(package, "0.18.0").replaces("0.17.0")] {
+        let name = format!("community/{package}:v{}", bundle.entry.version);
+        listed.push((bundle.entry.clone(), images.push_made(&bundle, &name).await?));
+    }
+    let reference = images.push_catalog(&catalog::text(&listed), "community:latest").await?;
+    let client = cluster.client().await?;
+    let community = catalog::cluster_catalog("community", &json!({"ref": reference}));
+    Api::all(client.clone()).create(&PostParams::default(), &community).await?;
+    catalog::serves(&client, "community", DEADLINE).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tutorials_work_as_they_are_written() -> Result<()> {
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
@@ -103,7 +118,12 @@ async fn the_tutorials_work_as_they_are_written() -> Result<()> {
     let followed =
         |page: &str| follow(&cluster, &images, page).with_context(|| operator.process().log_tail());
 
+    community(&cluster, &images).await?;
     let told = followed("tutorials/first-extension.md")?;
+    ensure!(told.contains("argocd-operator.v0.18.0 is installed"), "{told}");
+    ensure!(told.contains("argocd-operator: removed"), "{told}");
+
+    let told = followed("tutorials/step-by-step.md")?;
     ensure!(told.contains("clusterextension.olm.operatorframework.io/lighthouse condition met"), "{told}");
     ensure!(
         told.contains("lighthouse would become revision lighthouse-2\n"),

@@ -195,18 +195,18 @@ fn every_metric_is_told() -> Result<()> {
 fn every_permission_is_on_its_page() -> Result<()> {
     let text = page("permissions.md")?;
     for (heading, permissions) in
-        [("operator-controller may", PERMISSIONS), ("catalogd may", CATALOGD_PERMISSIONS)]
+        [("operator-controller may", &PERMISSIONS), ("catalogd may", &CATALOGD_PERMISSIONS)]
     {
         let list =
-            |items: &[&str]| items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ");
+            |items: &[String]| items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ");
         let row = |permission: &Permission| {
-            let group = if permission.group.is_empty() { "core" } else { permission.group };
+            let group = if permission.group.is_empty() { "core" } else { &permission.group };
             let place = match permission.scope {
                 Scope::Cluster => "cluster",
                 Scope::SystemNamespace => "system namespace",
             };
-            let (verbs, resources) = (list(permission.verbs), list(permission.resources));
-            [verbs, resources, format!("`{group}`"), place.to_owned(), permission.purpose.to_owned()].to_vec()
+            let (verbs, resources) = (list(&permission.verbs), list(&permission.resources));
+            [verbs, resources, format!("`{group}`"), place.to_owned(), permission.purpose.clone()].to_vec()
         };
         let wanted: Vec<Vec<String>> = permissions.iter().map(row).collect();
         let lines: Vec<String> = wanted.iter().map(|row| format!("| {} |", row.join(" | "))).collect();

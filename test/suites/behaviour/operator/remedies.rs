@@ -50,7 +50,7 @@ async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone()
     let missing = format!("service account {ACCOUNT:?} not found in namespace {:?}", scenario.name);
     let advice =
         format!("ServiceAccount {ACCOUNT:?} does not exist in namespace {:?}: create it", scenario.name);
-    shows(&scenario, &scenario.name, Ready, &["False/Retrying/", &missing]).await?;
+    shows(&scenario, &scenario.name, Ready, &["False/Blocked/", &missing]).await?;
     shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", &missing, &advice]).await?;
     not_available(&scenario).await?;
     let shown = scenario.shown().await?;
@@ -130,11 +130,21 @@ async fn what_only_a_person_can_remove_is_stalled_with_the_remedy() -> Result<()
     let second = named("second");
     scenario.another(&second, &package, json!({})).await?;
     shows(&scenario, &second, Progressing, &["True/Retrying/revision object collisions in phase"]).await?;
-    let advice =
-        "The object belongs to the owner that the message names: delete that owner or this extension";
-    shows(&scenario, &second, Stalled, &["True/Blocked/revision object collisions", advice]).await?;
-    shows(&scenario, &second, Ready, &["False/Retrying/revision object collisions", advice]).await?;
+    let advice = format!(" to ClusterExtension {}: remove one of the two extensions.", scenario.name);
+    shows(&scenario, &second, Stalled, &["True/Blocked/revision object collisions", &advice]).await?;
+    shows(&scenario, &second, Ready, &["False/Blocked/revision object collisions", &advice]).await?;
+    let get = ["get", "cext", &scenario.name, &nowhere, &poor, &second, "-o", "wide"];
+    let table = kubectl(&scenario.world.cluster, &get)?;
+    println!("$ kubectl {}\n{table}", get.join(" "));
+    for (name, state) in [(&scenario.name, "True"), (&nowhere, "False"), (&poor, "False"), (&second, "False")]
+    {
+        let line = table.lines().find(|line| line.starts_with(&format!("{name} ")));
+        let columns: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+        // Without a bundle the first two columns are empty.
+        ensure!(columns.get(if state == "True" { 5 } else { 3 }) == Some(&state), "{name}: {columns:?}");
+    }
     for name in [&nowhere, &poor, &second] {
+        println!("{}", kubectl(&scenario.world.cluster, &["describe", "cext", name])?);
         scenario.remove_extension(name).await?;
     }
     scenario.delete_extension().await

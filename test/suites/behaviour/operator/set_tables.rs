@@ -141,7 +141,7 @@ async fn rolled_out(scenario: &Scenario<'_>, name: &str) -> Result<()> {
         .await?;
     let available = "True/ProbesSucceeded/Objects are available and pass all probes.";
     shows(scenario, name, ConditionType::Available, available).await?;
-    shows(scenario, name, ConditionType::Ready, "True/Succeeded/Revision 7.0.0 has rolled out.").await?;
+    shows(scenario, name, ConditionType::Ready, "True/Active/Revision 7.0.0 has rolled out.").await?;
     let verdict = verdict(scenario, name).await?;
     anyhow::ensure!(verdict == Status::Current, "{name} is {verdict}");
     Ok(())

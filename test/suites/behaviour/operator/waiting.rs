@@ -50,7 +50,9 @@ async fn a_catalog_that_never_comes_is_waited_for_until_the_deadline() -> Result
         "error walking catalogs: error getting package \"awaited\" from catalog \"{away}\": catalog \"{away}\" is not being served"
     );
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
-    let told = scenario.shown().await?.condition(Stalled);
+    let shown = scenario.shown().await?;
+    ensure!(shown.condition(Stalled).is_empty(), "it ends by itself: {shown:?}");
+    let told = shown.condition(Ready);
     for part in [
         format!("Waiting for catalog {away}: check the conditions of ClusterCatalog {away}."),
         format!("Without it, bundle awaited.v1.0.0 of catalog {here} would be chosen."),

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use olm_fbc::{Channel, ChannelEntry};
+use olm_fbc::Channel;
 use olm_go::Quoted;
-use olm_semver::SkipRange;
 
 use super::{Note, NoteKind, PackagePart};
-use crate::{BundleOutline, Outline, validate::check_graph};
+use crate::{BundleOutline, Outline, edges::Edges, validate::check_graph};
 
 /// Adds a note for each impact.
 pub(super) fn note_impact(
@@ -48,24 +47,12 @@ fn updates(
     kept: &PackagePart,
     note: &mut impl FnMut(NoteKind, String),
 ) {
-    // Entries with their parsed ranges, by whether their channel stays.
-    let entries: Vec<(&ChannelEntry, Option<SkipRange>, bool)> = channels
-        .iter()
-        .flat_map(|channel| {
-            let stays = kept.channels.contains(&channel.name);
-            channel.entries.iter().map(move |entry| (entry, entry.skip_range.parse().ok(), stays))
-        })
-        .collect();
+    let all = Edges::of(channels.iter().copied());
+    let remaining =
+        Edges::of(channels.iter().copied().filter(|channel| kept.channels.contains(&channel.name)));
     for bundle in bundles {
-        let version = bundle.version.as_ref();
-        let is_updated_by = |entry: &ChannelEntry, range: &Option<SkipRange>| {
-            entry.name != bundle.name
-                && (entry.replaces == bundle.name
-                    || entry.skips.contains(&bundle.name)
-                    || range.as_ref().zip(version).is_some_and(|(range, version)| range.contains(version)))
-        };
-        let mut updates = entries.iter().filter(|(entry, range, _)| is_updated_by(entry, range)).peekable();
-        if updates.peek().is_none() || updates.any(|(.., stays)| *stays) {
+        let has_upgrade = |edges: &Edges<'_>| edges.lead_from(&bundle.name, bundle.version.as_ref());
+        if !has_upgrade(&all) || has_upgrade(&remaining) {
             continue;
         }
         let name = Quoted(&bundle.name);

@@ -208,10 +208,16 @@ fn leaving_the_update_paths_is_only_advised_where_they_alone_are_in_the_way() {
     assert!(line.ends_with("Pass --policy SelfCertified to ignore the paths at your own risk."), "{line}");
     // Nothing is in range, or in the channel: leaving the paths would not help.
     assert_eq!(advised(&installed().wants(">=9"))[0], "Choose another version range.");
-    assert_eq!(advised(&installed().channels(["nightly"]))[0], "Choose other channels.");
+    assert_eq!(
+        advised(&installed().channels(["nightly"]))[0],
+        "Choose other channels. Other channels of this package: stable."
+    );
     assert_eq!(
         advised(&installed().wants("3.0.0").channels(["nightly"])),
-        ["Choose another version range or other channels.", "Choose another --version or another --channel."]
+        [
+            "Choose another version range or other channels. Other channels of this package: stable.",
+            "Choose another --version or another --channel. Other channels of this package: stable."
+        ]
     );
     let mut blocked = installed().wants("2.0.0");
     blocked.request.options.major_updates = MajorUpdates::Block;

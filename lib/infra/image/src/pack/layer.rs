@@ -1,4 +1,4 @@
-//! One layer, entry by entry. Entries are written as told, valid or not, so that tests can make any archive.
+//! One layer, entry by entry. Entries are written as given, valid or not, so that tests can make any archive.
 
 use std::io::{self, Read, Write};
 

@@ -14,13 +14,14 @@ use ::http::{
     HeaderMap, Method, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{FutureExt as _, StreamExt as _};
+use futures::StreamExt as _;
 use parking_lot::Mutex;
 use reqwest::{Client, RequestBuilder, Response, Url};
 
 use super::{
-    BoxFuture, Registry, RegistryError,
+    Registry, RegistryError,
     auth::{Authorization, Challenge, TokenAnswer, TokenKey, Tokens, challenge},
     dial::Dialling,
     digest_mismatch,
@@ -331,7 +332,27 @@ impl OciRegistry {
         Ok(Exchange { accept, ..Exchange::new(at, action, method, url, PULL) })
     }
 
-    async fn resolve_tag(&self, at: &Endpoint, tag: &str) -> Result<Digest, RegistryError> {
+    async fn upload(
+        &self,
+        at: &Endpoint,
+        action: String,
+        digest: &Digest,
+        bytes: Bytes,
+    ) -> Result<(), RegistryError> {
+        let exchange = |method, url| Exchange::new(at, action.clone(), method, url, PUSH);
+        let home = self.url(at, "blobs/uploads/").await?;
+        let start = Exchange { body: Some(Bytes::new()), ..exchange(Method::POST, home.clone()) };
+        let mut url = location(&self.accepted(&start).await?, &action)?;
+        url.query_pairs_mut().append_pair("digest", &digest.to_string());
+        let content_type = Some("application/octet-stream");
+        let upload = Exchange { home, content_type, body: Some(bytes), ..exchange(Method::PUT, url) };
+        self.accepted(&upload).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl Registry for OciRegistry {
+    async fn resolve(&self, at: &Endpoint, tag: &str) -> Result<Digest, RegistryError> {
         let head = self.send(&self.manifest_exchange(at, Method::HEAD, tag).await?).await?;
         let digest = head.headers().get(DIGEST_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
         if let Some(digest) = digest.filter(|_| head.status().is_success()) {
@@ -345,7 +366,7 @@ impl OciRegistry {
         Ok(Digest::of(&bytes))
     }
 
-    async fn get_manifest(&self, at: &Endpoint, digest: &Digest) -> Result<Bytes, RegistryError> {
+    async fn manifest(&self, at: &Endpoint, digest: &Digest) -> Result<Bytes, RegistryError> {
         let exchange = self.manifest_exchange(at, Method::GET, &digest.to_string()).await?;
         let response = self.accepted(&exchange).await?;
         let bytes =
@@ -357,7 +378,7 @@ impl OciRegistry {
         Ok(bytes)
     }
 
-    async fn get_blob(&self, at: &Endpoint, digest: &Digest) -> Result<BlobStream, RegistryError> {
+    async fn blob(&self, at: &Endpoint, digest: &Digest) -> Result<BlobStream, RegistryError> {
         let action = format!("reading blob {digest} in {}/{}", at.host, at.repository);
         let url = self.url(at, &format!("blobs/{digest}")).await?;
         let exchange = Exchange::new(at, action, Method::GET, url, PULL);
@@ -371,7 +392,7 @@ impl OciRegistry {
 
     /// Uploads a blob that the repository does not have. The last request of an upload may have been carried out
     /// although its answer was lost; sent again it finds no upload, and then the blob is looked for once more.
-    async fn upload_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
+    async fn push_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
         let mut attempt = 0;
         loop {
             let action = format!("writing blob {digest} to {}/{}", at.host, at.repository);
@@ -389,24 +410,7 @@ impl OciRegistry {
         }
     }
 
-    async fn upload(
-        &self,
-        at: &Endpoint,
-        action: String,
-        digest: &Digest,
-        bytes: Bytes,
-    ) -> Result<(), RegistryError> {
-        let exchange = |method, url| Exchange::new(at, action.clone(), method, url, PUSH);
-        let home = self.url(at, "blobs/uploads/").await?;
-        let start = Exchange { body: Some(Bytes::new()), ..exchange(Method::POST, home.clone()) };
-        let mut url = location(&self.accepted(&start).await?, &action)?;
-        url.query_pairs_mut().append_pair("digest", &digest.to_string());
-        let content_type = Some("application/octet-stream");
-        let upload = Exchange { home, content_type, body: Some(bytes), ..exchange(Method::PUT, url) };
-        self.accepted(&upload).await.map(drop)
-    }
-
-    async fn upload_manifest(
+    async fn push_manifest(
         &self,
         at: &Endpoint,
         name: &str,
@@ -418,47 +422,6 @@ impl OciRegistry {
         let (content_type, body) = (Some(media_type), Some(bytes));
         let exchange = Exchange { content_type, body, ..Exchange::new(at, action, Method::PUT, url, PUSH) };
         self.accepted(&exchange).await.map(drop)
-    }
-}
-
-impl Registry for OciRegistry {
-    fn resolve<'a>(&'a self, at: &'a Endpoint, tag: &'a str) -> BoxFuture<'a, Result<Digest, RegistryError>> {
-        self.resolve_tag(at, tag).boxed()
-    }
-
-    fn manifest<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        digest: &'a Digest,
-    ) -> BoxFuture<'a, Result<Bytes, RegistryError>> {
-        self.get_manifest(at, digest).boxed()
-    }
-
-    fn blob<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        digest: &'a Digest,
-    ) -> BoxFuture<'a, Result<BlobStream, RegistryError>> {
-        self.get_blob(at, digest).boxed()
-    }
-
-    fn push_blob<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        digest: &'a Digest,
-        bytes: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>> {
-        self.upload_blob(at, digest, bytes).boxed()
-    }
-
-    fn push_manifest<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        tag_or_digest: &'a str,
-        media_type: &'a str,
-        bytes: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>> {
-        self.upload_manifest(at, tag_or_digest, media_type, bytes).boxed()
     }
 }
 

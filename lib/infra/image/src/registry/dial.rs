@@ -1,6 +1,6 @@
 //! Which hosts and addresses are dialled on behalf of a registry.
 //!
-//! A registry names other hosts, in redirects and as its token endpoint, and whoever asks for an image chooses the
+//! A registry names other hosts, in redirects and as its token endpoint, and the author of an image reference chooses the
 //! registry. Neither may lead to what only this machine reaches: addresses are checked where they are dialled, after
 //! the names have been resolved. A proxy, where one is configured, resolves names itself and decides for itself.
 

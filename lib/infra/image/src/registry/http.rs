@@ -3,7 +3,7 @@
 use std::{error::Error, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use olm_text::{cut, one_line};
+use olm_text::{causes, cut, one_line};
 use reqwest::{Response, Url};
 use serde::Deserialize;
 use tokio::time::timeout;
@@ -17,21 +17,6 @@ use crate::{
     keyring::Credential,
     limits::{ERROR_BODY_BYTES_MAX, REMOTE_MESSAGE_CHARS_MAX},
 };
-
-/// An error with its causes; reqwest's own display names only the outermost.
-pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
-}
 
 /// A failed exchange. The URL is left out: redirect targets carry signatures.
 pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> RegistryError {
@@ -51,7 +36,7 @@ pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> Reg
         );
         return RegistryError::Unusable { action, cause };
     }
-    RegistryError::Connection { action, cause: chain(&error.without_url()) }
+    RegistryError::Connection { action, cause: causes(&error.without_url()) }
 }
 
 /// Whether a server answered the beginning of TLS with something else, as servers of plain HTTP do.

@@ -9,12 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{FutureExt as _, StreamExt as _, future, stream};
+use futures::{StreamExt as _, stream};
 use thiserror::Error;
 use tokio::io::AsyncReadExt as _;
 
-use super::{BoxFuture, Registry, RegistryError, digest_mismatch, too_large};
+use super::{Registry, RegistryError, digest_mismatch, too_large};
 use crate::{
     digest::Digest,
     layers::BlobStream,
@@ -95,8 +96,28 @@ impl LayoutRegistry {
     fn path(&self, digest: &Digest) -> PathBuf {
         self.folder.join("blobs").join(digest.algorithm().as_str()).join(digest.hex())
     }
+}
 
-    async fn read(&self, digest: &Digest) -> Result<Bytes, RegistryError> {
+fn name_of(image: &Descriptor) -> Option<String> {
+    image.annotations.get(NAME).cloned()
+}
+
+fn read_only() -> RegistryError {
+    let cause = "an image layout is only read".to_owned();
+    RegistryError::Unusable { action: "pushing".to_owned(), cause }
+}
+
+#[async_trait]
+impl Registry for LayoutRegistry {
+    async fn resolve(&self, _at: &Endpoint, tag: &str) -> Result<Digest, RegistryError> {
+        let found = self.image(Some(tag)).map(|image| image.digest().clone());
+        found.map_err(|error| RegistryError::Unusable {
+            action: format!("reading manifest {tag}"),
+            cause: error.to_string(),
+        })
+    }
+
+    async fn manifest(&self, _at: &Endpoint, digest: &Digest) -> Result<Bytes, RegistryError> {
         let action = || format!("reading manifest {digest} of {}", self.folder.display());
         let failed =
             |cause: std::io::Error| RegistryError::Unusable { action: action(), cause: cause.to_string() };
@@ -113,7 +134,7 @@ impl LayoutRegistry {
         Ok(bytes.into())
     }
 
-    async fn stream(&self, digest: &Digest) -> Result<BlobStream, RegistryError> {
+    async fn blob(&self, _at: &Endpoint, digest: &Digest) -> Result<BlobStream, RegistryError> {
         let action = format!("reading blob {digest} of {}", self.folder.display());
         let failed = move |cause: std::io::Error| RegistryError::Unusable {
             action: action.clone(),
@@ -131,64 +152,19 @@ impl LayoutRegistry {
         });
         Ok(pieces.boxed())
     }
-}
 
-fn name_of(image: &Descriptor) -> Option<String> {
-    image.annotations.get(NAME).cloned()
-}
-
-fn read_only<'a>() -> BoxFuture<'a, Result<(), RegistryError>> {
-    let cause = "an image layout is only read".to_owned();
-    future::ready(Err(RegistryError::Unusable { action: "pushing".to_owned(), cause })).boxed()
-}
-
-impl Registry for LayoutRegistry {
-    fn resolve<'a>(
-        &'a self,
-        _at: &'a Endpoint,
-        tag: &'a str,
-    ) -> BoxFuture<'a, Result<Digest, RegistryError>> {
-        let found = self.image(Some(tag)).map(|image| image.digest().clone());
-        let failed = |error: LayoutError| RegistryError::Unusable {
-            action: format!("reading manifest {tag}"),
-            cause: error.to_string(),
-        };
-        future::ready(found.map_err(failed)).boxed()
+    async fn push_blob(&self, _at: &Endpoint, _digest: &Digest, _bytes: Bytes) -> Result<(), RegistryError> {
+        Err(read_only())
     }
 
-    fn manifest<'a>(
-        &'a self,
-        _at: &'a Endpoint,
-        digest: &'a Digest,
-    ) -> BoxFuture<'a, Result<Bytes, RegistryError>> {
-        self.read(digest).boxed()
-    }
-
-    fn blob<'a>(
-        &'a self,
-        _at: &'a Endpoint,
-        digest: &'a Digest,
-    ) -> BoxFuture<'a, Result<BlobStream, RegistryError>> {
-        self.stream(digest).boxed()
-    }
-
-    fn push_blob<'a>(
-        &'a self,
-        _at: &'a Endpoint,
-        _digest: &'a Digest,
+    async fn push_manifest(
+        &self,
+        _at: &Endpoint,
+        _tag_or_digest: &str,
+        _media_type: &str,
         _bytes: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>> {
-        read_only()
-    }
-
-    fn push_manifest<'a>(
-        &'a self,
-        _at: &'a Endpoint,
-        _tag_or_digest: &'a str,
-        _media_type: &'a str,
-        _bytes: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>> {
-        read_only()
+    ) -> Result<(), RegistryError> {
+        Err(read_only())
     }
 }
 

@@ -1,14 +1,15 @@
 //! A registry within the process: for commands that work on local images, and for tests without a network.
 //!
-//! It keeps what it is given, for every host alike; repositories are told apart, and nothing is ever refused.
+//! It keeps what it is given, for every host alike; repositories are kept apart, and nothing is ever refused.
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{FutureExt as _, StreamExt as _, future, stream};
+use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 
-use super::{BoxFuture, Registry, RegistryError};
+use super::{Registry, RegistryError};
 use crate::{digest::Digest, layers::BlobStream, registries::Endpoint};
 
 /// Bytes of a blob that are handed out at once, as a network would.
@@ -48,55 +49,41 @@ fn unknown(action: String, message: &str) -> RegistryError {
     RegistryError::Status { action, status: 404, message: format!("{message} (status 404)") }
 }
 
+#[async_trait]
 impl Registry for MemoryRegistry {
-    fn resolve<'a>(&'a self, at: &'a Endpoint, tag: &'a str) -> BoxFuture<'a, Result<Digest, RegistryError>> {
-        future::ready(self.find(at, tag).map(|bytes| Digest::of(&bytes))).boxed()
+    async fn resolve(&self, at: &Endpoint, tag: &str) -> Result<Digest, RegistryError> {
+        self.find(at, tag).map(|bytes| Digest::of(&bytes))
     }
 
-    fn manifest<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        digest: &'a Digest,
-    ) -> BoxFuture<'a, Result<Bytes, RegistryError>> {
-        future::ready(self.find(at, &digest.to_string())).boxed()
+    async fn manifest(&self, at: &Endpoint, digest: &Digest) -> Result<Bytes, RegistryError> {
+        self.find(at, &digest.to_string())
     }
 
-    fn blob<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        digest: &'a Digest,
-    ) -> BoxFuture<'a, Result<BlobStream, RegistryError>> {
+    async fn blob(&self, at: &Endpoint, digest: &Digest) -> Result<BlobStream, RegistryError> {
         let found = self.store.lock().blobs.get(&digest.to_string()).cloned();
-        let blob = found.map(|bytes| {
-            let starts = (0..bytes.len()).step_by(CHUNK_BYTES);
-            let chunks: Vec<_> =
-                starts.map(|start| Ok(bytes.slice(start..(start + CHUNK_BYTES).min(bytes.len())))).collect();
-            stream::iter(chunks).boxed()
-        });
         let action = || format!("reading blob {digest} in {}", repository(at));
-        future::ready(blob.ok_or_else(|| unknown(action(), "blob unknown"))).boxed()
+        let bytes = found.ok_or_else(|| unknown(action(), "blob unknown"))?;
+        let starts = (0..bytes.len()).step_by(CHUNK_BYTES);
+        let chunks: Vec<_> =
+            starts.map(|start| Ok(bytes.slice(start..(start + CHUNK_BYTES).min(bytes.len())))).collect();
+        Ok(stream::iter(chunks).boxed())
     }
 
-    fn push_blob<'a>(
-        &'a self,
-        _at: &'a Endpoint,
-        digest: &'a Digest,
-        bytes: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>> {
+    async fn push_blob(&self, _at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
         self.store.lock().blobs.insert(digest.to_string(), bytes);
-        future::ready(Ok(())).boxed()
+        Ok(())
     }
 
-    fn push_manifest<'a>(
-        &'a self,
-        at: &'a Endpoint,
-        tag_or_digest: &'a str,
-        _media_type: &'a str,
+    async fn push_manifest(
+        &self,
+        at: &Endpoint,
+        tag_or_digest: &str,
+        _media_type: &str,
         bytes: Bytes,
-    ) -> BoxFuture<'a, Result<(), RegistryError>> {
+    ) -> Result<(), RegistryError> {
         let mut store = self.store.lock();
         store.manifests.insert((repository(at), Digest::of(&bytes).to_string()), bytes.clone());
         store.manifests.insert((repository(at), tag_or_digest.to_owned()), bytes);
-        future::ready(Ok(())).boxed()
+        Ok(())
     }
 }

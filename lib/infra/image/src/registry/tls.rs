@@ -136,7 +136,7 @@ impl Clients {
                 builder.tls_danger_accept_invalid_certs(true).identity(identity)
             }
         };
-        builder.build().map_err(|error| super::http::chain(&error))
+        builder.build().map_err(|error| olm_text::causes(&error))
     }
 }
 

@@ -179,7 +179,7 @@ async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
     let finished = async {
         let all_begin = async {
             begun.acquire_many(2).await.unwrap().forget();
-            // Both workers are held; whoever else could begin, would.
+            // Both workers are held; any other that could begin, would.
             for _ in 0..1000 {
                 tokio::task::yield_now().await;
             }

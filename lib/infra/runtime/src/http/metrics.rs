@@ -1,4 +1,4 @@
-//! `/metrics`, for whoever the cluster lets read it: the bearer token is reviewed (TokenReview), and its user
+//! `/metrics`, for those whom the cluster lets read it: the bearer token is reviewed (TokenReview), and its user
 //! must be allowed to GET the path (SubjectAccessReview), as controller-runtime's filter asks.
 //!
 //! Answers of the API server are kept for a short time, so that scrapers do not cost two requests each.
@@ -65,8 +65,8 @@ async fn answer(State(keeper): State<Arc<Gatekeeper>>, headers: HeaderMap) -> Re
         }
         Ok(Verdict::Unauthorized) => (StatusCode::UNAUTHORIZED, "Unauthorized\n").into_response(),
         Ok(Verdict::Forbidden) => {
-            let told = "Forbidden: the user of this token may not get the path /metrics\n";
-            (StatusCode::FORBIDDEN, told).into_response()
+            let text = "Forbidden: the user of this token may not get the path /metrics\n";
+            (StatusCode::FORBIDDEN, text).into_response()
         }
         Err(error) => {
             tracing::warn!(%error, "reviewing a request for metrics");

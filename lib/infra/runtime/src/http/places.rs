@@ -1,7 +1,7 @@
 //! Places that clients take, shared out fairly among their addresses.
 //!
 //! Clients behind one proxy or Service have one address in common, so an address may have most of the places. Some
-//! are left to addresses that have few, so that whoever takes all it can get does not shut out the others.
+//! are left to addresses that have few, so that a client that takes all it can get does not shut out the others.
 
 use std::{
     collections::HashMap,
@@ -86,7 +86,7 @@ impl Places {
         timeout(time, wait).await.ok()
     }
 
-    /// Whether somebody waits for a place.
+    /// Whether a client waits for a place.
     pub(super) fn is_crowded(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }

@@ -21,7 +21,7 @@ struct StateLabels {
 /// By kind and name.
 type States = BTreeMap<(String, String), StateLabels>;
 
-/// Status and reason of an object that lacks the condition: nobody has come so far with it.
+/// Status and reason of an object that lacks the condition: it was never reconciled so far.
 const UNKNOWN: (&str, &str) = ("Unknown", "Unset");
 
 /// Counts objects by the condition that sums them up. Clones share their state.

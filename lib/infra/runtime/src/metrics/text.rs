@@ -35,7 +35,7 @@ pub(crate) fn text(registry: &Registry) -> String {
 /// The two lines above a family's samples.
 fn family(text: &mut String, help: &str, type_line: &str) {
     let (name, kind) = type_line.split_once(' ').unwrap_or((type_line, "unknown"));
-    let told = help.strip_prefix(name).unwrap_or_default().trim_start();
+    let help = help.strip_prefix(name).unwrap_or_default().trim_start();
     let (suffix, kind) = match kind {
         "counter" => ("_total", "counter"),
         "unknown" => ("", "untyped"),
@@ -43,7 +43,7 @@ fn family(text: &mut String, help: &str, type_line: &str) {
         other => ("", other),
     };
     // Writing to a String does not fail.
-    let _ = write!(text, "# HELP {name}{suffix} {told}\n# TYPE {name}{suffix} {kind}\n");
+    let _ = write!(text, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n");
 }
 
 #[cfg(test)]

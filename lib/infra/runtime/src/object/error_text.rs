@@ -1,4 +1,4 @@
-//! Errors of the API server as texts, and the causes that are told apart.
+//! Errors of the API server as texts, and the causes that are distinguished.
 
 use kube::core::Status;
 use olm_text::one_line;

@@ -29,7 +29,7 @@ mod kind {
 
     impl Traces {
         /// Says what came of the environment's wish, once there is a log.
-        pub(in super::super) fn told(self) -> Self {
+        pub(in super::super) fn logged(self) -> Self {
             if super::wanted() {
                 tracing::warn!("this program was built without traces: build it with the feature otel");
             }
@@ -102,7 +102,7 @@ mod kind {
 
     impl Traces {
         /// Says what came of the environment's wish, once there is a log.
-        pub(in super::super) fn told(self) -> Self {
+        pub(in super::super) fn logged(self) -> Self {
             match &self.0 {
                 Ok(None) => {}
                 Ok(Some(_)) => tracing::info!("sending traces"),

@@ -1,7 +1,7 @@
-//! A serving certificate that needs nobody else: made here, kept in a Secret, its authority published in a
+//! A serving certificate that needs no other program: made here, kept in a Secret, its authority published in a
 //! ConfigMap of the same name under `ca.crt`, and renewed while the program runs.
 //!
-//! All replicas serve the one that is kept; whoever sees first that it is time makes the next one, and the
+//! All replicas serve the one that is kept; the first that sees that it is time makes the next one, and the
 //! others' writes then conflict and are not repeated. While the cluster does not let us keep it, a certificate of this
 //! process alone is served, with a warning.
 
@@ -132,7 +132,7 @@ impl ServingSecret {
                     }
                 }
             };
-            // Published first: whoever meets the new certificate shall be able to check it.
+            // Published first: clients that meet the new certificate must be able to check it.
             let published = self.publish(&content.authorities).await;
             self.show(&content)?;
             return published;

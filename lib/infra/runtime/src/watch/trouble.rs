@@ -21,8 +21,8 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    /// Notes an error; what is to be told when the watch has been failing for a while.
-    pub(super) fn told(&mut self, error: &Error) -> Option<String> {
+    /// Notes an error; the report when the watch has been failing for a while.
+    pub(super) fn report(&mut self, error: &Error) -> Option<String> {
         let text = answer(error)?;
         let now = Instant::now();
         let first = self.span.filter(|(_, last)| now - *last < QUIET).map_or(now, |(first, _)| first);
@@ -77,21 +77,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn errors_count_when_they_go_on() {
         let mut trouble = Trouble::default();
-        assert_eq!(trouble.told(&forbidden()), None);
+        assert_eq!(trouble.report(&forbidden()), None);
         seconds(14).await;
-        assert_eq!(trouble.told(&forbidden()), None);
+        assert_eq!(trouble.report(&forbidden()), None);
         seconds(1).await;
-        assert_eq!(trouble.told(&forbidden()).as_deref(), Some("forbidden"));
+        assert_eq!(trouble.report(&forbidden()).as_deref(), Some("forbidden"));
         // One that comes much later is another one.
         seconds(75).await;
-        assert_eq!(trouble.told(&forbidden()), None);
+        assert_eq!(trouble.report(&forbidden()), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_cannot_be_reached_says_nothing_of_a_kind() {
         let mut trouble = Trouble::default();
         for _ in 0..9 {
-            assert_eq!(trouble.told(&Error::NoResourceVersion), None);
+            assert_eq!(trouble.report(&Error::NoResourceVersion), None);
             seconds(30).await;
         }
     }
@@ -102,7 +102,7 @@ mod tests {
         let pause = Duration::from_mins(10);
         assert!(tokio::time::timeout(pause, trouble.is_over()).await.is_err(), "there was none");
         assert!(!trouble.ends_with(&Ok(Event::<()>::InitDone)));
-        trouble.told(&forbidden());
+        trouble.report(&forbidden());
         assert!(!trouble.ends_with(&Ok(Event::<()>::Init)) && trouble.ends_with(&Ok(Event::<()>::InitDone)));
         let since = Instant::now();
         trouble.is_over().await;

@@ -80,7 +80,7 @@ fn a_crd_is_taken_over_as_the_cluster_has_it() {
     // Rolled out by 2, though 3 is on its way.
     assert_eq!(holder(Live::AppliedBy(2), &[2, 3], Some(2)), Some(2));
     assert_eq!(holder(Live::AppliedBy(3), &[2, 3], Some(2)), Some(3));
-    // Whoever applied it is not active any more, or is not known.
+    // The revision that applied it is not active any more, or is not known.
     assert_eq!(holder(Live::AppliedBy(1), &[2, 3], Some(2)), Some(3));
     assert_eq!(holder(Live::OfNobody, &[2], Some(2)), Some(2));
     // Not in the cluster: what the installed revision has is being repaired, what is on its way never came.

@@ -157,7 +157,7 @@ fn what_the_latest_revision_cannot_go_on_without_is_in_stalled() {
     ];
     let status = after(&report(&[rolled_out(1, "1.0.0"), set(2, "2.0.0", &stuck)]));
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{collision}"));
-    assert_eq!(shown(&status, Ready).unwrap(), format!("False/Retrying/{advised}"));
+    assert_eq!(shown(&status, Ready).unwrap(), format!("False/Blocked/{advised}"));
     assert_eq!(shown(&status, Stalled).unwrap(), format!("True/Blocked/{advised}"));
     let recovered = after(&report(&[rolled_out(1, "1.0.0"), rolled_out(2, "2.0.0")]));
     assert!(recovered.conditions.find(Stalled).is_none());
@@ -193,6 +193,50 @@ fn an_unresolvable_package_is_retried_and_explained() {
         shown(&status, Stalled).unwrap(),
         "True/Blocked/no bundles found for package \"x\"\nRejected: nothing"
     );
+}
+
+#[test]
+fn what_recovers_by_itself_is_not_stalled() {
+    let error = StepError::Resolution {
+        text: "catalog \"c\" is not being served".into(),
+        explanation: Some("Waiting for catalog c.".into()),
+        answer_at: Some(Timestamp::MAX),
+    };
+    let status = after(&failed(&[], error));
+    let text = shown(&status, Reconciling).unwrap().replacen("True", "False", 1);
+    assert_eq!(shown(&status, Ready).unwrap(), format!("{text}\nWaiting for catalog c."));
+    assert!(status.conditions.find(Stalled).is_none());
+}
+
+#[test]
+fn a_long_text_stands_in_progressing_alone() {
+    let cause =
+        Cause { explanation: Some("grant them".into()), ..Cause::transient("permissions:\none\ntwo") };
+    let status = after(&failed(&[], StepError::Bundle { bundle: bundle("1.0.0"), cause }));
+    let prefix = "error for resolved bundle \"op.v1.0.0\" with version \"1.0.0\": permissions:";
+    assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{prefix}\none\ntwo"));
+    let brief = Some(format!("Blocked/{prefix} (in full: Progressing)\ngrant them"));
+    let about = |type_, value: &str| shown(&status, type_)?.strip_prefix(value).map(str::to_owned);
+    assert_eq!([about(Ready, "False/"), about(Stalled, "True/")], [brief.clone(), brief]);
+}
+
+#[test]
+fn an_update_is_shown_while_something_is_installed() {
+    let with = |sets: &[ClusterObjectSet], update| Report { update, ..report(sets) };
+    let installed = [rolled_out(1, "1.0.0")];
+    let rows = [
+        (AvailableUpdate::Newer("2.0.0\n".into()), "True/NewerVersion/2.0.0"),
+        (AvailableUpdate::Newest, "False/NewestVersion/"),
+        (AvailableUpdate::Unknown, "Unknown/Unavailable/unknown"),
+    ];
+    for (update, wanted) in rows {
+        assert_eq!(shown(&after(&with(&installed, Some(update))), UpdateAvailable).as_deref(), Some(wanted));
+    }
+    let mut before = extension();
+    before.status = Some(after(&with(&installed, Some(AvailableUpdate::Newest))));
+    let later = |report: &Report| status(&before, report, Timestamp::UNIX_EPOCH);
+    assert_eq!(later(&with(&installed, None)), before.status.clone().unwrap(), "the catalogs were not asked");
+    assert_eq!(shown(&later(&with(&[], None)), UpdateAvailable), None, "nothing is installed any more");
 }
 
 #[test]

@@ -352,7 +352,7 @@ async fn a_set_that_has_only_the_uid_of_an_extension_is_reported_by_it() -> Resu
     reported("True/Succeeded/").await?;
 
     scenario.accounts().remove(ACCOUNT).await?;
-    reported("False/Retrying/operation cannot proceed").await?;
+    reported("False/Blocked/operation cannot proceed").await?;
     scenario.sets().remove(&marked.name_any()).await?;
     scenario.delete_extension().await
 }

@@ -133,18 +133,15 @@ async fn what_the_controller_may_not_do_is_told_with_the_step() -> Result<()> {
     secrets_without_an_owner(&scenario).await?;
     an_account_that_cannot_be_asked_for(&scenario).await?;
     revisions_that_may_not_be_listed(&scenario).await?;
-    let wanted = rows([
-        (
-            Progressing,
-            "False/ProgressDeadlineExceeded/Revision has not rolled out for 1 minute(s). Last status: Revision 1.0.0 is rolling out.",
-        ),
-        (Installed, "False/Absent/No bundle installed"),
-        (
-            Stalled,
-            "True/ProgressDeadlineExceeded/Revision has not rolled out for 1 minute(s). Last status: Revision 1.0.0 is rolling out.",
-        ),
-    ]);
-    shows(&scenario, &late, &wanted).await.map(drop)
+    let text = "ProgressDeadlineExceeded/Revision has not rolled out for 1 minute(s). Last status: Revision 1.0.0 is rolling out.";
+    let progressing = format!("False/{text}");
+    let wanted = rows([(Progressing, progressing.as_str()), (Installed, "False/Absent/No bundle installed")]);
+    shows(&scenario, &late, &wanted).await?;
+    let status = scenario.extensions().get(&late).await?.status.unwrap_or_default();
+    let stalled = condition_text(&status.conditions, Stalled);
+    let waits = format!("True/{text}\nWaiting for Deployment {}/{late}: FailedScheduling: ", scenario.name);
+    ensure!(stalled.starts_with(&waits), "{stalled}");
+    Ok(())
 }
 
 /// An extension with a deadline of one minute, which the API allows only after its schema has been changed.

@@ -12,7 +12,7 @@ use olm_test::prelude::*;
 use super::{begins, condition, create, inline, replace_rules, rolled_out, scenario, shows, spec};
 
 const CONTROLLER: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
-const DONE: &str = "True/Succeeded/Revision 7.0.0 has rolled out.";
+const DONE: &str = "True/Active/Revision 7.0.0 has rolled out.";
 /// For longer than a watch must fail to be reported, and for less than objects without a watch wait for a check.
 const QUIET: Duration = Duration::from_secs(20);
 

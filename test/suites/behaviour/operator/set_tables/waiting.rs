@@ -25,7 +25,7 @@ async fn an_error_makes_what_was_available_unknown() -> Result<()> {
     let text = told.strip_prefix("True/Retrying/").context("another reason")?;
     shows(&scenario, &set, Available, &format!("Unknown/Reconciling/{text}")).await?;
     let advice = "Give the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
-    shows(&scenario, &set, Ready, &format!("False/Retrying/{text}\n{advice}")).await?;
+    shows(&scenario, &set, Ready, &format!("False/Blocked/{text}\n{advice}")).await?;
     shows(&scenario, &set, Stalled, &format!("True/Blocked/{text}\n{advice}")).await?;
     shows(&scenario, &set, Succeeded, "True/Succeeded/Revision succeeded rolling out.").await?;
     ensure!(verdict(&scenario, &set).await? == Status::Failed, "somebody has to act");
@@ -45,7 +45,7 @@ async fn an_object_that_is_being_deleted_is_waited_for() -> Result<()> {
     shows(&scenario, &set, Available, &format!("False/RollingOut/{rolling}")).await?;
     shows(&scenario, &set, Progressing, &format!("True/RollingOut/{rolling}")).await?;
     let waits = format!(
-        "False/RollingOut/{rolling}\nObject ConfigMap.v1 {}/held: is being deleted, and will be created again afterwards",
+        "False/RollingOut/Object ConfigMap.v1 {}/held: is being deleted, and will be created again afterwards",
         scenario.name
     );
     shows(&scenario, &set, Ready, &waits).await?;
@@ -137,12 +137,13 @@ async fn a_deadline_that_passes_replaces_what_was_told() -> Result<()> {
     content_that_the_api_let_change_blocks(&scenario).await?;
     objects_that_may_not_be_watched_are_looked_at(&scenario).await?;
     let advice = "\nGive the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
-    for (set, last, advice) in [(&unhealthy, "Revision 7.0.0 is rolling out.", ""), (&errors, error, advice)]
-    {
+    let waits = format!("\nWaiting for ConfigMap {}/sick: ", scenario.name);
+    let rolling = "Revision 7.0.0 is rolling out.";
+    for (set, last, advice) in [(&unhealthy, rolling, waits.as_str()), (&errors, error, advice)] {
         let reason = "ProgressDeadlineExceeded";
         let text = format!("{reason}/Revision has not rolled out for 1 minute(s). Last status: {last}");
         shows(&scenario, set, Progressing, &format!("False/{text}")).await?;
-        shows(&scenario, set, Stalled, &format!("True/{text}{advice}")).await?;
+        begins(&scenario, set, Stalled, &format!("True/{text}{advice}")).await?;
         ensure!(verdict(&scenario, set).await? == Status::Failed, "{set} is over its time");
     }
     deadlines_are_for_the_first_roll_out(&scenario, &done, &unhealthy).await
@@ -190,10 +191,8 @@ async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) 
     let set = create(scenario, "unseen", spec(&[("one", inline(&[deployment]))])).await?;
     let done = "True/Succeeded/Revision 7.0.0 has rolled out.";
     shows(scenario, &set, Progressing, done).await?;
-    let told = format!(
-        "{done}\nChanges of Deployment.apps/v1 objects are not noticed at once, because watching the kind fails (deployments.apps is forbidden: "
-    );
-    begins(scenario, &set, Ready, &told).await?;
+    let told = "True/Active/Revision 7.0.0 has rolled out.\nChanges of Deployment.apps/v1 objects are not noticed at once, because watching the kind fails (deployments.apps is forbidden: ";
+    begins(scenario, &set, Ready, told).await?;
     shows(scenario, &set, Progressing, done).await?;
     ensure!(verdict(scenario, &set).await? == Status::Current, "it is as its spec says");
     let deployments: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
@@ -202,7 +201,7 @@ async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) 
     give_back(scenario, taken, right).await?;
     wait::until("the watch to work", COLLECTED, || async {
         let found = condition(scenario, &set, Ready).await?;
-        wait::check(found == done, || found)
+        wait::check(found == "True/Active/Revision 7.0.0 has rolled out.", || found)
     })
     .await
 }

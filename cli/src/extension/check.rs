@@ -1,0 +1,201 @@
+//! `olm check`: whether the installation of OLM itself is healthy.
+
+use std::{fmt::Write as _, io::Write, time::Duration};
+
+use anyhow::Context as _;
+use clap::Args;
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    coordination::v1::Lease,
+    core::v1::{Namespace, ServiceAccount},
+};
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use olm_api::{
+    ConditionType::{Ready, Serving},
+    v1::{AvailabilityMode, ClusterCatalog, ClusterExtension},
+};
+use olm_runtime::{api_text, bounded, if_exists};
+use serde::Serialize;
+
+use crate::{
+    cluster::{Cluster, list},
+    output::{self, Differs, Format, columns},
+};
+
+/// The help text below the options.
+pub(crate) const HELP: &str = "The controller and its Lease, the admission policies that protect ServiceAccounts, catalogs, the namespace and
+ServiceAccount of each extension, extensions that are not ready, and what an upstream installation left behind.
+
+Exit codes: 0 all is well, 1 error, 2 something is wrong.";
+
+/// The label of the controllers' Deployments.
+const CONTROLLERS: &str = "app.kubernetes.io/part-of=olm";
+/// A Lease that was not renewed for as long has no holder.
+const RENEWED: Duration = Duration::from_mins(3);
+
+/// `olm check`
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// Namespace of the controllers
+    #[arg(long, value_name = "NAMESPACE", default_value = "olmv1-system")]
+    system_namespace: String,
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    cluster: Cluster,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    ok: bool,
+    what: String,
+    /// The state, or what is wrong with the remedy.
+    message: String,
+}
+
+fn ok(what: impl Into<String>, message: impl Into<String>) -> Finding {
+    Finding { ok: true, what: what.into(), message: message.into() }
+}
+
+fn wrong(what: impl Into<String>, message: impl Into<String>) -> Finding {
+    Finding { ok: false, what: what.into(), message: message.into() }
+}
+
+impl Check {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let client = self.cluster.client().await?;
+        let namespace = &self.system_namespace;
+        let mut findings = controllers(&client, namespace).await?;
+        findings.push(lease(&client, namespace).await?);
+        findings.extend(policies(&client, namespace).await);
+        findings.extend(list::<ClusterCatalog>(&client).await?.iter().filter_map(catalog));
+        for extension in list::<ClusterExtension>(&client).await? {
+            findings.extend(extension_findings(&client, &extension).await?);
+        }
+        match operator_controller::leftovers(&client, namespace).await {
+            Ok(left) => findings.extend(left.into_iter().map(|(object, text)| wrong(object, text))),
+            Err(why) => findings.push(wrong("leftovers of upstream", why)),
+        }
+        output::answer(out, self.output, &findings, |findings| text(findings))?;
+        if findings.iter().all(|finding| finding.ok) { Ok(()) } else { Err(Differs.into()) }
+    }
+}
+
+async fn controllers(client: &Client, namespace: &str) -> anyhow::Result<Vec<Finding>> {
+    let api: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+    let listed = bounded(api.list(&ListParams::default().labels(CONTROLLERS))).await;
+    let listed = listed.with_context(|| format!("listing Deployments in namespace {namespace}"))?;
+    let mut findings = Vec::new();
+    for one in listed.items {
+        let wanted = one.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+        if wanted == 0 {
+            continue;
+        }
+        let ready = one.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
+        let (what, state) =
+            (format!("Deployment {}", one.name_any()), format!("{ready} of {wanted} replicas ready"));
+        findings.push(if ready > 0 {
+            ok(what, state)
+        } else {
+            wrong(what, format!("{state}: kubectl -n {namespace} get pods shows why"))
+        });
+    }
+    if findings.is_empty() {
+        findings.push(wrong(
+            "controller",
+            format!("no Deployment with the label {CONTROLLERS} in namespace {namespace}: install it, or pass --system-namespace"),
+        ));
+    }
+    Ok(findings)
+}
+
+async fn lease(client: &Client, namespace: &str) -> anyhow::Result<Finding> {
+    let name = operator_controller::LEASE;
+    let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
+    let found = if_exists(api.get(name)).await.with_context(|| format!("reading Lease {name}"))?;
+    let spec = found.and_then(|lease| lease.spec).unwrap_or_default();
+    let what = format!("Lease {name}");
+    let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
+    let renewed = spec.renew_time.map(|time| Timestamp::now().duration_since(time.0));
+    Ok(match (holder, renewed) {
+        (Some(holder), Some(age)) if age.unsigned_abs() < RENEWED => ok(what, format!("held by {holder}")),
+        (Some(holder), _) => wrong(what, format!("{holder} does not renew it: no controller is running")),
+        (None, _) => wrong(what, "nobody holds it: no controller is running"),
+    })
+}
+
+async fn policies(client: &Client, namespace: &str) -> Vec<Finding> {
+    match operator_controller::compare_policies(client, namespace).await {
+        Err(why) => vec![wrong("admission policies", format!("not known: {why}"))],
+        Ok(different) if different.is_empty() => vec![ok("admission policies", "in force")],
+        Ok(different) => {
+            let remedy = "apply config/install.yaml with --server-side --force-conflicts";
+            let each = |(name, why): (&str, String)| {
+                wrong(format!("ValidatingAdmissionPolicy {name}"), format!("{why}: {remedy}"))
+            };
+            different.into_iter().map(each).collect()
+        }
+    }
+}
+
+fn catalog(catalog: &ClusterCatalog) -> Option<Finding> {
+    let what = format!("ClusterCatalog {}", catalog.name_any());
+    if catalog.spec.availability_mode == AvailabilityMode::Unavailable {
+        return None;
+    }
+    let conditions = catalog.status.clone().unwrap_or_default().conditions;
+    Some(match conditions.find(Ready).filter(|_| !conditions.is_true(Serving)) {
+        None if conditions.is_true(Serving) => ok(what, "serving"),
+        None => wrong(what, "it is not served"),
+        Some(ready) => wrong(what, format!("it is not served: {}", ready.message)),
+    })
+}
+
+async fn extension_findings(client: &Client, extension: &ClusterExtension) -> anyhow::Result<Vec<Finding>> {
+    let what = format!("ClusterExtension {}", extension.name_any());
+    let namespace = &extension.spec.namespace;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let found = if_exists(namespaces.get_metadata(namespace)).await.context("reading namespaces")?;
+    if found.is_none() {
+        return Ok(vec![wrong(what, format!("namespace {namespace} does not exist: create it"))]);
+    }
+    if let Some(name) = extension.spec.service_account.as_ref().and_then(|account| account.name.as_ref()) {
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
+        match if_exists(accounts.get_metadata(name)).await {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                return Ok(vec![wrong(
+                    what,
+                    format!(
+                        "ServiceAccount {namespace}/{name} does not exist: create it; \"olm bundle rbac\" prints it with its permissions"
+                    ),
+                )]);
+            }
+            Err(error) => return Ok(vec![wrong(what, api_text(&error))]),
+        }
+    }
+    let conditions = extension.status.clone().unwrap_or_default().conditions;
+    Ok(vec![match conditions.find(Ready) {
+        Some(ready) if ready.status == "True" => ok(what, "ready"),
+        Some(ready) => wrong(what, ready.message.clone()),
+        None => wrong(what, "the controller has not looked at it yet"),
+    }])
+}
+
+fn text(findings: &[Finding]) -> String {
+    let rows = findings.iter().map(|finding| {
+        let sign = if finding.ok { "ok" } else { "WRONG" };
+        [sign.to_owned(), finding.what.clone(), finding.message.clone()]
+    });
+    let mut text = columns(&rows.collect::<Vec<_>>());
+    let count = findings.iter().filter(|finding| !finding.ok).count();
+    if count == 0 {
+        text.push_str("all is well");
+    } else {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{} wrong", output::counted(count, "thing"));
+    }
+    text
+}

@@ -1,0 +1,172 @@
+//! `olm uninstall`: removes an extension, after showing which data goes with it.
+
+mod data;
+
+use std::io::Write;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Preconditions},
+};
+use olm_api::{
+    names::{DELETION_POLICY_ANNOTATION, INSTALLED_FOR_ANNOTATION},
+    v1::ClusterExtension,
+};
+use olm_object::text;
+use olm_runtime::{bounded, if_exists};
+use olm_text::visible;
+use serde_json::{Value, json};
+
+use self::data::Data;
+use super::{
+    change::change,
+    manifests::{label, resource},
+    permissions::{RBAC, created_for},
+    question::Consent,
+    revisions::extension,
+    waiting::Patience,
+};
+use crate::cluster::Cluster;
+
+/// The help text below the options.
+pub(crate) const HELP: &str = "Uninstalling deletes everything that the extension installed: its CRDs too, and with them every custom resource of their
+kinds in every namespace. --keep-crds keeps CRDs and custom resources, --orphan keeps everything and only stops managing
+it. The ServiceAccount and roles that \"olm install\" created are removed at the end; the namespace stays.
+
+Exit codes: 0 removed, 1 error.
+
+Examples:
+  olm uninstall argocd-operator --dry-run
+  olm uninstall argocd-operator --keep-crds";
+
+/// `olm uninstall`
+#[derive(Debug, Args)]
+pub(crate) struct Uninstall {
+    /// Name of the ClusterExtension
+    extension: String,
+    /// Keep the CRDs, and so all custom resources
+    #[arg(long, conflicts_with = "orphan")]
+    keep_crds: bool,
+    /// Keep every object that the extension installed, without an owner
+    #[arg(long)]
+    orphan: bool,
+    #[command(flatten)]
+    consent: Consent,
+    #[command(flatten)]
+    patience: Patience,
+    #[command(flatten)]
+    cluster: Cluster,
+}
+
+impl Uninstall {
+    pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        self.consent.check()?;
+        let client = self.cluster.client().await?;
+        let seen = extension(&client, &self.extension).await?;
+        let name = &self.extension;
+        let policy = self.policy(&seen);
+        let data = Data::of(&client, &seen).await?;
+        let ours = if policy == "Orphan" { Vec::new() } else { created(&client, &seen).await? };
+        write!(out, "{}", visible(&data.text(name, policy)))?;
+        let namespace = &seen.spec.namespace;
+        for object in &ours {
+            writeln!(out, "{}", visible(&format!("  - {}", label(object))))?;
+        }
+        writeln!(out, "Namespace {namespace} stays")?;
+        if !self.consent.ask(&data.question(name, policy))? {
+            return Ok(());
+        }
+        if seen.annotations().get(DELETION_POLICY_ANNOTATION).map_or("Delete", String::as_str) != policy {
+            let patch = json!({"metadata": {"annotations": {DELETION_POLICY_ANNOTATION: policy}}});
+            let written = change(&client, &seen, patch).await?;
+            self.patience.keeps(&client, &written, policy, out).await?;
+        }
+        self.delete(&client, &seen).await?;
+        if self.patience.no_wait {
+            return Ok(writeln!(out, "{name}: is being removed")?);
+        }
+        self.patience.gone(&client, &seen, out).await?;
+        for object in &ours {
+            remove(&client, object).await?;
+        }
+        writeln!(out, "{name}: removed")?;
+        if policy != "Delete" && !data.is_empty() {
+            writeln!(
+                out,
+                "Its CRDs and custom resources stay; an extension of the same name and package takes them over"
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The deletion policy that is wanted: that of the flags, else the one that the extension has.
+    fn policy<'a>(&self, seen: &'a ClusterExtension) -> &'a str {
+        match seen.annotations().get(DELETION_POLICY_ANNOTATION) {
+            _ if self.orphan => "Orphan",
+            _ if self.keep_crds => "RetainCRDs",
+            Some(policy) => policy,
+            None => "Delete",
+        }
+    }
+
+    /// Deletes the extension that was shown, and no other of its name.
+    async fn delete(&self, client: &Client, seen: &ClusterExtension) -> anyhow::Result<()> {
+        let live = extension(client, &self.extension).await?;
+        if live.metadata.uid != seen.metadata.uid {
+            bail!("ClusterExtension {} was created anew meanwhile: run the command again", self.extension);
+        }
+        let api: Api<ClusterExtension> = Api::all(client.clone());
+        let params = DeleteParams {
+            preconditions: Some(Preconditions { uid: seen.metadata.uid.clone(), resource_version: None }),
+            ..DeleteParams::background()
+        };
+        let deleted = if_exists(api.delete(&self.extension, &params)).await;
+        deleted.with_context(|| format!("deleting ClusterExtension {}", self.extension))?;
+        Ok(())
+    }
+}
+
+/// The ServiceAccount, roles and bindings that `olm install` created for the extension; bindings first, so that nothing is
+/// bound to what is gone.
+async fn created(client: &Client, seen: &ClusterExtension) -> anyhow::Result<Vec<Value>> {
+    let (mut found, extension) = (Vec::new(), seen.name_any());
+    let kinds = RBAC.into_iter().rev().chain([("v1", "ServiceAccount")]);
+    for (api_version, kind) in kinds {
+        for object in created_for(client, api_version, kind, &extension).await? {
+            // Its ServiceAccount is in its namespace, whoever else has set the marks.
+            if kind == "ServiceAccount" && object.namespace().as_ref() != Some(&seen.spec.namespace) {
+                continue;
+            }
+            found.push(json!({
+                "apiVersion": api_version, "kind": kind,
+                "metadata": {
+                    "name": object.name_any(), "namespace": object.namespace().unwrap_or_default(),
+                    "uid": object.uid(), "annotations": {INSTALLED_FOR_ANNOTATION: extension},
+                },
+            }));
+        }
+    }
+    Ok(found)
+}
+
+/// Deletes one of them, unless another one has its name now.
+async fn remove(client: &Client, object: &Value) -> anyhow::Result<()> {
+    let resource = resource(text(object, "/apiVersion"), text(object, "/kind"))?;
+    let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    let api: Api<kube::api::DynamicObject> = if namespace.is_empty() {
+        Api::all_with(client.clone(), &resource)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    };
+    let uid = Some(text(object, "/metadata/uid").to_owned());
+    let params = DeleteParams {
+        preconditions: Some(Preconditions { uid, resource_version: None }),
+        ..DeleteParams::default()
+    };
+    match bounded(api.delete(name, &params)).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        deleted => deleted.map(drop).with_context(|| format!("deleting {}", label(object))),
+    }
+}

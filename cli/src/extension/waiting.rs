@@ -1,0 +1,247 @@
+//! Waits for an extension, with one line for each object and obstacle that holds it up.
+
+use std::{
+    collections::BTreeSet,
+    io::Write,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use olm_api::{
+    ConditionType::{Available, Progressing, Ready, Stalled},
+    Conditions,
+    names::{OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION},
+    v1::{ClusterExtension, ClusterObjectSet},
+};
+use olm_runtime::{bounded, if_exists};
+
+use super::revisions::{bundle, extension, has_rolled_out, latest_active, revisions, rolled_back_to};
+use crate::progress::Bar;
+
+/// Time between two looks.
+const INTERVAL: Duration = Duration::from_millis(500);
+/// How long an extension may be `Stalled` before that is believed: permissions that were just granted take a moment.
+const STALLED: Duration = Duration::from_secs(15);
+/// Lines that are printed of one look.
+const LINES_MAX: usize = 20;
+
+/// How long a command waits.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Patience {
+    /// Return without waiting until it is done
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Minutes to wait until it is done
+    #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1440))]
+    timeout: u32,
+}
+
+/// The state that is waited for.
+#[derive(Debug, Clone)]
+pub(crate) enum Goal {
+    /// The bundle of this name is installed and healthy.
+    Bundle(String),
+    /// A revision with the objects of this earlier one is.
+    RolledBackTo(i64),
+}
+
+impl Patience {
+    /// Waits until the extension, which was just written, has come to its goal. A revision that is made meanwhile must
+    /// be the one that was planned, where a plan was shown.
+    pub(crate) async fn rolled_out(
+        self,
+        client: &Client,
+        written: &ClusterExtension,
+        (goal, plan): (&Goal, Option<&str>),
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let (name, mut lines) = (written.name_any(), Lines::new());
+        let mut stalled: Option<Instant> = None;
+        loop {
+            let live = extension(client, &name).await.context("waiting for the roll-out")?;
+            if live.metadata.uid != written.metadata.uid {
+                bail!("ClusterExtension {name} was deleted and created again meanwhile");
+            }
+            let sets = revisions(client, &live).await?;
+            let generation = written.metadata.generation;
+            if is_reached(goal, &live, &sets, generation) {
+                drop(lines);
+                return check_plan(&name, plan, &sets);
+            }
+            lines.show(out, &waits(&live, &sets, generation))?;
+            let conditions = live.status.unwrap_or_default().conditions;
+            let is_stalled = current(&conditions, Stalled, generation).is_some_and(|c| c.status == "True");
+            stalled = stalled.filter(|_| is_stalled).or_else(|| is_stalled.then(Instant::now));
+            if stalled.is_some_and(|since| since.elapsed() > STALLED) {
+                let why = conditions.find(Stalled).map_or("", |c| c.message.as_str());
+                drop(lines);
+                bail!("{name} is stalled: {why}");
+            }
+            self.pause(&lines, &name).await?;
+        }
+    }
+
+    /// Waits until the extension and its revisions are gone.
+    pub(crate) async fn gone(
+        self,
+        client: &Client,
+        removed: &ClusterExtension,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let (name, mut lines) = (removed.name_any(), Lines::new());
+        let extensions: Api<ClusterExtension> = Api::all(client.clone());
+        let sets: Api<ClusterObjectSet> = Api::all(client.clone());
+        let labelled = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={name}"));
+        loop {
+            let live = if_exists(extensions.get(&name)).await.context("reading the extension")?;
+            let live = live.filter(|live| live.metadata.uid == removed.metadata.uid);
+            let left = bounded(sets.list(&labelled)).await.context("listing ClusterObjectSets")?.items;
+            let left: Vec<ClusterObjectSet> = left
+                .into_iter()
+                .filter(|set| super::revisions::is_revision(&removed.metadata, set))
+                .collect();
+            if live.is_none() && left.is_empty() {
+                return Ok(());
+            }
+            let mut waits: Vec<String> = left
+                .iter()
+                .map(|set| format!("ClusterObjectSet {} is being removed", set.name_any()))
+                .collect();
+            let status = live.and_then(|live| live.status).unwrap_or_default();
+            let ready = status.conditions.find(Ready).filter(|c| c.status != "True");
+            waits.extend(ready.iter().flat_map(|c| c.message.lines()).map(str::to_owned));
+            lines.show(out, &waits)?;
+            self.pause(&lines, &name).await?;
+        }
+    }
+
+    /// Waits until a deletion policy is in force.
+    pub(crate) async fn keeps(
+        self,
+        client: &Client,
+        written: &ClusterExtension,
+        policy: &str,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let (name, mut lines) = (written.name_any(), Lines::new());
+        loop {
+            let live = extension(client, &name).await?;
+            let conditions = live.status.unwrap_or_default().conditions;
+            let found = conditions.find(olm_api::ConditionType::DeletionPolicy);
+            if found.is_some_and(|c| c.status == "True" && c.reason == policy) {
+                return Ok(());
+            }
+            let waits: Vec<String> = match found {
+                Some(condition) => condition.message.lines().map(str::to_owned).collect(),
+                None => vec![format!("the deletion policy {policy} is not in force yet")],
+            };
+            lines.show(out, &waits)?;
+            self.pause(&lines, &name).await?;
+        }
+    }
+
+    /// Fails when the time is up.
+    async fn pause(self, lines: &Lines, name: &str) -> anyhow::Result<()> {
+        let limit = Duration::from_secs(u64::from(self.timeout) * 60);
+        if lines.begun.elapsed() > limit {
+            let last = lines.last.as_deref().unwrap_or("nothing was reported");
+            bail!(
+                "{name} is not done after {} minutes (--timeout): {last}. It continues on the cluster: \"olm status {name}\" shows how far it is",
+                self.timeout
+            );
+        }
+        lines.bar.note(format!("{name} ({} s)", lines.begun.elapsed().as_secs()));
+        tokio::time::sleep(INTERVAL).await;
+        Ok(())
+    }
+}
+
+/// The lines that were printed, each once.
+struct Lines {
+    bar: Bar,
+    begun: Instant,
+    printed: BTreeSet<String>,
+    last: Option<String>,
+}
+
+impl Lines {
+    fn new() -> Self {
+        Self { bar: Bar::new("waiting for", 1), begun: Instant::now(), printed: BTreeSet::new(), last: None }
+    }
+
+    fn show(&mut self, out: &mut dyn Write, waits: &[String]) -> anyhow::Result<()> {
+        for wait in waits.iter().take(LINES_MAX) {
+            if self.printed.insert(wait.clone()) {
+                self.bar.write(out, &format!("  waiting: {wait}"))?;
+            }
+        }
+        self.last = waits.first().cloned().or_else(|| self.last.take());
+        Ok(())
+    }
+}
+
+/// A condition that was written for this generation of the spec, or a later one.
+fn current(
+    conditions: &Conditions,
+    type_: olm_api::ConditionType,
+    generation: Option<i64>,
+) -> Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
+    conditions.find(type_).filter(|c| c.observed_generation >= generation)
+}
+
+fn is_reached(
+    goal: &Goal,
+    live: &ClusterExtension,
+    sets: &[ClusterObjectSet],
+    generation: Option<i64>,
+) -> bool {
+    let status = live.status.clone().unwrap_or_default();
+    let is_ready = current(&status.conditions, Ready, generation).is_some_and(|c| c.status == "True");
+    let latest = latest_active(sets).filter(|set| has_rolled_out(set));
+    let is_there = match goal {
+        Goal::Bundle(name) => {
+            status.install.is_some_and(|install| install.bundle.name == *name)
+                && latest.is_some_and(|set| bundle(set).0 == name)
+        }
+        Goal::RolledBackTo(number) => latest.is_some_and(|set| rolled_back_to(set) == Some(*number)),
+    };
+    is_ready && is_there
+}
+
+/// What the extension waits for: each object of the revision that is rolling out, else what it reports itself.
+fn waits(live: &ClusterExtension, sets: &[ClusterObjectSet], generation: Option<i64>) -> Vec<String> {
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    };
+    let conditions = live.status.clone().unwrap_or_default().conditions;
+    let message = |conditions: &Conditions, type_| {
+        let found = conditions.find(type_).filter(|c| type_ == Progressing || c.status != "True");
+        found.map(|c| lines(&c.message)).unwrap_or_default()
+    };
+    let rolling = latest_active(sets).filter(|set| !has_rolled_out(set));
+    let of_objects = rolling.and_then(|set| {
+        let conditions = &set.status.as_ref()?.conditions;
+        let objects = message(conditions, Available);
+        Some(if objects.is_empty() { message(conditions, Progressing) } else { objects })
+    });
+    let mut waits = of_objects.unwrap_or_default();
+    if current(&conditions, Ready, generation).is_some() {
+        waits.extend(message(&conditions, Ready));
+    }
+    waits
+}
+
+/// Fails if the revision that rolled out is not the one that was shown.
+fn check_plan(name: &str, plan: Option<&str>, sets: &[ClusterObjectSet]) -> anyhow::Result<()> {
+    let Some((plan, latest)) = plan.zip(latest_active(sets)) else { return Ok(()) };
+    let made = super::revisions::annotation(latest, PLAN_DIGEST_ANNOTATION);
+    if made != plan {
+        bail!(
+            "revision {} of {name} was made by the plan {made}, and {plan} was shown: its bundle or configuration changed meanwhile. \"olm explain {name}\" shows what is installed",
+            latest.name_any()
+        );
+    }
+    Ok(())
+}
