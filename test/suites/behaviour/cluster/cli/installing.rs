@@ -168,7 +168,7 @@ async fn what_others_created_is_left_alone() -> Result<()> {
     // One that is named is used as it is, and it may do nothing.
     let named = format!("{name}-installer");
     let blocked = olm(&scenario, &[&install[..], &["--service-account", &named]].concat()).await?;
-    blocked.ensure_error(2, &["nothing was changed", "lacks permissions"])?;
+    blocked.ensure_error(2, &["nothing was changed", "is missing permissions"])?;
     blocked.ensure(2, &["exists and keeps the permissions it has"])?;
     ensure!(scenario.extensions().get_opt(&name).await?.is_none());
     Ok(())
