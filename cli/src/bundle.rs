@@ -32,15 +32,18 @@ const ANNOTATIONS_BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bundle {
     /// Packs a folder with `manifests` and `metadata` into a bundle image.
+    #[command(after_help = "Examples:\n  olm bundle pack ./bundle --push quay.io/example/bundle:v1.0.0")]
     Pack(Box<Pack>),
     /// Shows what an upgrade from one bundle to another changes: CRDs, objects, images, permissions, install modes.
     ///
     /// Exit codes: 0 every change is safe, 1 the bundles could not be compared, 2 a CRD changes in an unsafe way, or a CRD
     /// or install mode is removed.
+    #[command(after_help = "Examples:\n  olm bundle diff ./bundle-1.0.0 ./bundle-1.1.0")]
     Diff(Box<diff::Diff>),
     /// Prints the ServiceAccount for an extension, with exactly the permissions it needs.
     ///
     /// The manifests can be applied as they are. Risky permissions are listed in comments at the top.
+    #[command(after_help = "Examples:\n  olm bundle rbac ./bundle -n argocd | kubectl apply -f -")]
     Rbac(Box<rbac::Rbac>),
     /// Prints the objects that installing a bundle would apply.
     ///
@@ -52,6 +55,9 @@ pub(crate) enum Bundle {
     /// Hints list install modes with their configuration, what the extension's ServiceAccount needs, and what the
     /// cluster must have. Exits with 1 if the bundle is invalid, breaks rules of a suite that are errors, or cannot be
     /// read.
+    #[command(
+        after_help = "Examples:\n  olm bundle validate ./bundle\n  olm bundle validate ./bundle --suite operatorhub --suite good-practices -o junit > report.xml"
+    )]
     Validate(Box<validate::Validate>),
 }
 

@@ -39,10 +39,14 @@ pub(crate) enum Catalog {
     ///
     /// Invalid packages are left out, with a warning for each on standard error. If --package names one, that is an
     /// error.
+    #[command(
+        after_help = "Examples:\n  olm catalog list packages quay.io/operatorhubio/catalog:latest\n  olm catalog list bundles ./catalog argocd-operator -o wide\n  curl -s https://example.com/catalog.json | olm catalog list channels -"
+    )]
     List(Box<list::List>),
     /// Draws the upgrade graphs of a catalog.
     ///
     /// Arrows lead from older bundles to newer ones. The catalog need not be valid.
+    #[command(after_help = "Examples:\n  olm catalog graph ./catalog --package argocd-operator")]
     Graph(Box<graph::Graph>),
     /// Plans the upgrades from one version of a package to another.
     #[command(after_help = path::HELP)]
@@ -59,6 +63,9 @@ pub(crate) enum Catalog {
     /// warnings. An empty catalog is an error, because the path is probably wrong.
     ///
     /// Exit codes: 0 the catalog is valid, 1 it is not, or it cannot be read.
+    #[command(
+        after_help = "Examples:\n  olm catalog validate ./catalog\n  olm catalog validate ./catalog --strict -o json"
+    )]
     Validate(Box<validate::Validate>),
     /// Prints the first document of a package: name, default channel, description and icon.
     Init(init::Init),
@@ -71,6 +78,9 @@ pub(crate) enum Catalog {
     ///
     /// Channels stay complete. The report lists bundles that lose their upgrade path, entries that replace a removed
     /// bundle, channels without a single head, unmet dependencies, and deprecations that are left out.
+    #[command(
+        after_help = "Examples:\n  olm catalog filter quay.io/operatorhubio/catalog:latest ./mine --package argocd-operator\n  olm catalog filter ./catalog ./mine --channel argocd-operator/alpha"
+    )]
     Filter(Box<filter::Filter>),
     /// Combines several catalogs, each in a folder of its own.
     ///
@@ -83,6 +93,9 @@ pub(crate) enum Catalog {
     /// FOLDER.Dockerfile; an existing file is not overwritten.
     Dockerfile(dockerfile::Dockerfile),
     /// Packs a folder with a file-based catalog into a catalog image.
+    #[command(
+        after_help = "Examples:\n  olm catalog pack ./catalog --push quay.io/example/catalog:v1\n  olm catalog pack ./catalog --layout ./image"
+    )]
     Pack(Pack),
     /// Serves a catalog over HTTP like a cluster: /api/v1/all, /api/v1/metas.
     Serve(serve::Serve),

@@ -1,7 +1,7 @@
 //! Documentation that is followed to the letter: files and commands of a page, in its order, on a cluster. What a page
 //! calls `registry.example.com` is the registry of the test.
 
-use olm_test::{cluster::Cluster, operator::overlay, prelude::*};
+use olm_test::{catalog, operator::overlay, prelude::*};
 
 use crate::installed::own_cluster;
 use crate::rendering::config;
