@@ -12,10 +12,7 @@ pub(crate) mod report;
 
 pub(crate) use annotations::{KNOWN, UNKNOWN};
 pub(crate) use context::{Context, Features};
-pub(crate) use observe::{
-    identity::FROM_DEFAULT,
-    revisions::{BundleRecord, Revisions},
-};
+pub(crate) use observe::revisions::{BundleRecord, Revisions};
 pub(crate) use proposal::{catalog_answer, propose};
 pub(crate) use reconcile::Extensions;
 pub(crate) use report::Report;

@@ -29,7 +29,7 @@ mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
-pub use content::{CatalogReader, Read, RemoteCatalogd};
+pub use content::{CatalogReader, RemoteCatalogd};
 pub use facts::{policies::compare as compare_policies, settings::account};
 pub use leftovers::leftovers;
 pub use operator::{LEASE, Operator, OperatorError};

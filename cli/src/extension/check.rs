@@ -115,8 +115,9 @@ async fn lease(client: &Client, namespace: &str) -> anyhow::Result<Finding> {
     let name = operator_controller::LEASE;
     let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let found = if_exists(api.get(name)).await.with_context(|| format!("reading Lease {name}"))?;
-    let spec = found.and_then(|lease| lease.spec).unwrap_or_default();
     let what = format!("Lease {name}");
+    let Some(lease) = found else { return Ok(ok(what, "absent: leader election is off")) };
+    let spec = lease.spec.unwrap_or_default();
     let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
     let renewed = spec.renew_time.map(|time| Timestamp::now().duration_since(time.0));
     Ok(match (holder, renewed) {

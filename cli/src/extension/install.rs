@@ -36,9 +36,9 @@ single namespace gets watchNamespace: its own, unless --watch-namespace or --con
 Exit codes: 0 installed, 1 error, 2 the plan is blocked or something is missing, nothing was changed.
 
 Examples:
-  olm install argocd-operator
-  olm install argocd-operator --version '>=0.8 <1' --namespace argocd --dry-run
-  olm install argocd-operator -o yaml > argocd-operator.yaml";
+  olm install grafana-operator
+  olm install grafana-operator --version 5.x --namespace grafana --dry-run
+  olm install grafana-operator -o yaml > grafana-operator.yaml";
 
 /// `olm install`
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::io::Write;
 use clap::Args;
 use kube::ResourceExt;
 use olm_api::{
+    ConditionType::UpdateAvailable,
     names::{MAJOR_UPDATES_ANNOTATION, PAUSED_ANNOTATION, ROLLBACK_TO_ANNOTATION},
     v1::ClusterExtension,
 };
@@ -30,9 +31,6 @@ Exit codes: 0 everything is up to date, 1 error, 2 something is outdated.
 Examples:
   olm outdated
   olm outdated -o json";
-
-/// The controller's condition about newer versions.
-const UPDATE_AVAILABLE: &str = "UpdateAvailable";
 
 /// `olm outdated`
 #[derive(Debug, Args)]
@@ -93,7 +91,7 @@ fn installed(extension: &ClusterExtension) -> Option<String> {
 /// The controller's own answer.
 fn reported(extension: &ClusterExtension) -> Option<Newer> {
     let conditions = &extension.status.as_ref()?.conditions;
-    let found = conditions.iter().find(|condition| condition.type_ == UPDATE_AVAILABLE)?;
+    let found = conditions.find(UpdateAvailable)?;
     Some(match found.status.as_str() {
         "True" => Newer::Version(found.message.clone()),
         "False" => Newer::None,
@@ -176,7 +174,7 @@ mod tests {
     fn the_controllers_condition_is_the_answer() {
         let of = |status: &str, message: &str| {
             let condition = json!([{
-                "type": UPDATE_AVAILABLE, "status": status, "reason": "R", "message": message,
+                "type": "UpdateAvailable", "status": status, "reason": "R", "message": message,
                 "lastTransitionTime": "2026-01-01T00:00:00Z",
             }]);
             let extension = extension(&json!("1.0.0"), &json!({}), &condition);

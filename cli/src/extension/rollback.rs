@@ -27,8 +27,8 @@ pub(crate) const HELP: &str = "The objects of the earlier revision come back as 
 Exit codes: 0 rolled back, or nothing to do; 1 error; 2 the plan is blocked or unsafe, nothing was changed.
 
 Examples:
-  olm rollback argocd-operator
-  olm rollback argocd-operator --to 2 --dry-run";
+  olm rollback grafana-operator
+  olm rollback grafana-operator --to 2 --dry-run";
 
 /// `olm rollback`
 #[derive(Debug, Args)]

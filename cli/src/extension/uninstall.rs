@@ -38,8 +38,8 @@ it. The ServiceAccount and roles that \"olm install\" created are removed at the
 Exit codes: 0 removed, 1 error.
 
 Examples:
-  olm uninstall argocd-operator --dry-run
-  olm uninstall argocd-operator --keep-crds";
+  olm uninstall grafana-operator --dry-run
+  olm uninstall grafana-operator --keep-crds";
 
 /// `olm uninstall`
 #[derive(Debug, Args)]

@@ -32,9 +32,9 @@ version needs are added to a ServiceAccount that \"olm install\" created, and li
 Exit codes: 0 upgraded, or nothing to upgrade; 1 error; 2 the plan is blocked or unsafe, nothing was changed.
 
 Examples:
-  olm upgrade argocd-operator --dry-run
-  olm upgrade argocd-operator --version 0.9.0
-  olm upgrade argocd-operator --channel stable --version '>=1 <2' --follow --yes";
+  olm upgrade grafana-operator --dry-run
+  olm upgrade grafana-operator --version 5.24.0
+  olm upgrade grafana-operator --channel v5 --version 5.x --follow --yes";
 
 /// `olm upgrade`
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ use crate::progress::Bar;
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// How long an extension may be `Stalled` before that is believed: permissions that were just granted take a moment.
-const STALLED: Duration = Duration::from_secs(15);
+const STALLED: Duration = Duration::from_secs(30);
 /// Lines that are printed of one look.
 const LINES_MAX: usize = 20;
 

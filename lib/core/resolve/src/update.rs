@@ -26,13 +26,12 @@ pub fn available_update(
 ) -> Option<AvailableUpdate> {
     let installed = request.installed.as_ref()?;
     let is_free = request.wanted_version().is_none() && request.options.major_updates == MajorUpdates::Allow;
-    let newest = match found.filter(|_| is_free) {
-        Some(found) => Some(found.version.clone()),
-        None => {
-            let mut free = Request { version: None, ..request.clone() };
-            free.options.major_updates = MajorUpdates::Allow;
-            resolve(&free, catalogs).ok().map(|found| found.version)
-        }
+    let newest = if let Some(found) = found.filter(|_| is_free) {
+        Some(found.version.clone())
+    } else {
+        let mut free = Request { version: None, ..request.clone() };
+        free.options.major_updates = MajorUpdates::Allow;
+        resolve(&free, catalogs).ok().map(|found| found.version)
     };
     let installed = installed.bundle_version(request.options.releases).ok();
     Some(match (newest, installed) {

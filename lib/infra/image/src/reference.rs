@@ -121,6 +121,14 @@ impl Reference {
     }
 }
 
+impl FromStr for Reference {
+    type Err = ReferenceError;
+
+    fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        Self::parse(text)
+    }
+}
+
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.repository)?;

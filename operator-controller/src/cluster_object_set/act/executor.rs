@@ -9,7 +9,7 @@ use kube::{
 use olm_api::{
     ConditionType, Reason,
     names::{OBJECT_FIELD_MANAGER, OWNER_NAME_LABEL, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
-    v1::{ClusterExtension, ClusterObjectSet, CollisionProtection, ProgressionProbe},
+    v1::{ClusterObjectSet, CollisionProtection, ProgressionProbe},
 };
 use olm_object::{ObjectKey, text};
 use olm_objectset::{
@@ -29,7 +29,7 @@ use crate::{
         observe::{
             Observed,
             content::{Item, LoadedPhase},
-            siblings::{self, Siblings},
+            siblings::{OtherOwner, Siblings, other_owner},
         },
         report::{Obstacle, Outcome, Unhealthy, has_succeeded, short_name},
         workloads::Workload,
@@ -84,8 +84,8 @@ enum State {
         report: String,
         /// Whether the other owner is a ClusterObjectSet.
         with_set: bool,
-        /// The other owner in words, if there is one.
-        owner: Option<String>,
+        /// The other owner, if there is one.
+        owner: Option<OtherOwner>,
     },
     Failed(String, Option<Obstacle>),
 }
@@ -205,7 +205,7 @@ impl<'a> Executor<'a> {
         let current = match planned {
             Action::Superseded => return Err(State::Healthy),
             Action::Collision { report, with_set, owner } => {
-                let owner = owner.map(|(kind, name)| siblings::in_words(self.cx, &kind, &name));
+                let owner = owner.map(|(kind, name)| other_owner(self.cx, &kind, &name));
                 return Err(State::Collision { report, with_set, owner });
             }
             Action::AwaitDeletion => return Err(State::Deleting),
@@ -346,7 +346,7 @@ fn summary(phase: usize, states: &[(ObjectKey, State)]) -> Outcome {
             }
             State::Collision { report, with_set: is_set, owner } => {
                 collisions.push(report.as_str());
-                owners.push((key, owner.as_deref()));
+                owners.push((key, owner.as_ref()));
                 with_set |= is_set;
             }
             State::Unhealthy(messages, workload) => {
@@ -377,24 +377,22 @@ fn summary(phase: usize, states: &[(ObjectKey, State)]) -> Outcome {
 }
 
 /// Whose the objects are, in words, and what to do about it: about the first one and all that have the same owner.
-fn collision_remedy(objects: &[(&ObjectKey, Option<&str>)]) -> String {
+fn collision_remedy(objects: &[(&ObjectKey, Option<&OtherOwner>)]) -> String {
     let owner = objects.first().and_then(|(_, owner)| *owner);
-    let same: Vec<_> = objects.iter().filter(|(_, other)| *other == owner).collect();
-    let named: Vec<_> = same.iter().take(NAMED_MAX).map(|(key, _)| short_name(key)).collect();
-    let mut names = named.join(", ");
-    if same.len() > named.len() {
-        names.push_str(&format!(" and {} more", same.len() - named.len()));
-    }
-    let (belongs, exists) = if same.len() == 1 { ("belongs", "exists") } else { ("belong", "exist") };
+    let siblings: Vec<_> = objects.iter().filter(|(_, other)| *other == owner).collect();
+    let first: Vec<_> = siblings.iter().take(NAMED_MAX).map(|(key, _)| short_name(key)).collect();
+    let more = siblings.len() - first.len();
+    let names = first.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() };
+    let (belongs, exists) = if siblings.len() == 1 { ("belongs", "exists") } else { ("belong", "exist") };
     match owner {
-        Some(owner) if owner.starts_with(ClusterExtension::kind(&()).as_ref()) => {
-            format!("{names} {belongs} to {owner}: remove one of the two extensions.")
+        Some(OtherOwner::Extension(name)) => {
+            format!("{names} {belongs} to ClusterExtension {name}: remove one of the two extensions.")
         }
-        Some(owner) => format!(
+        Some(OtherOwner::Object(owner)) => format!(
             "{names} {belongs} to {owner}: delete that owner or this extension, or what is not needed of its objects."
         ),
         None => format!(
-            "{names} {exists} already and is not this extension's: delete what is not needed, or remove this extension."
+            "{names} {exists} already, not made by this extension: delete what is not needed, or remove this extension."
         ),
     }
 }
@@ -414,7 +412,7 @@ mod tests {
         let healthy = object("a", State::Healthy);
         let unhealthy = object("b", State::Unhealthy(vec!["x".into(), "y".into()], None));
         let second = object("c", State::Unhealthy(vec!["z".into()], None));
-        let owner = Some("ClusterExtension e".to_owned());
+        let owner = Some(OtherOwner::Extension("e".to_owned()));
         let collision = object("d", State::Collision { report: "Object D".into(), with_set: true, owner });
         let failure = object("e", State::Failed("Object e: forbidden".into(), Some(Obstacle::Forbidden)));
         assert_eq!(summary(0, std::slice::from_ref(&healthy)), Outcome::Complete);

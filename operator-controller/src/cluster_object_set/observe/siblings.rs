@@ -9,7 +9,7 @@ use kube::{
 use olm_api::{
     names::{OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER},
     ownership::revision_of,
-    v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
+    v1::{ClusterObjectSet, LifecycleState},
 };
 use olm_objectset::{BEFORE_REVISIONS, Sibling};
 use olm_runtime::{api_text, bounded, if_exists, patch_as};
@@ -44,14 +44,23 @@ pub(crate) async fn listed(cx: &Context, set: &ClusterObjectSet) -> Result<Sibli
     Ok(Siblings { known: siblings(set, listed.iter()), present: Some(present) })
 }
 
-/// The owner of an object in words: a revision counts as its extension.
-pub(crate) fn in_words(cx: &Context, kind: &str, name: &str) -> String {
+/// Who has an object that a revision wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OtherOwner {
+    /// A revision of this extension.
+    Extension(String),
+    /// Another object, by kind and name.
+    Object(String),
+}
+
+/// The owner that a controller reference names: a revision counts as its extension.
+pub(crate) fn other_owner(cx: &Context, kind: &str, name: &str) -> OtherOwner {
     let is_it = |set: &&ClusterObjectSet| kind == ClusterObjectSet::kind(&()) && set.name_any() == name;
     let state = cx.sets.state();
     let set = state.iter().filter_map(|guarded| guarded.0.as_ref().ok()).find(is_it);
     match set.and_then(|set| revision_of(&set.metadata)) {
-        Some(extension) => format!("{} {}", ClusterExtension::kind(&()), extension.name),
-        None => one_line(&format!("{kind} {name}")).into_owned(),
+        Some(extension) => OtherOwner::Extension(extension.name.to_owned()),
+        None => OtherOwner::Object(one_line(&format!("{kind} {name}")).into_owned()),
     }
 }
 

@@ -10,7 +10,7 @@ fn deployment() -> Value {
 }
 
 /// A Pod of the Deployment `n/op` with this status.
-fn pod(name: &str, status: Value) -> Value {
+fn pod(name: &str, status: &Value) -> Value {
     let owner = json!({"kind": "ReplicaSet", "name": "op-5d9", "uid": "r", "controller": true});
     json!({"metadata": {"name": name, "ownerReferences": [owner]}, "status": status})
 }
@@ -25,7 +25,7 @@ fn found_for(workload: &Value, pods: &[Value]) -> Option<String> {
     worst(list.as_bytes(), &ObjectKey::of(workload), uid).map(|finding| finding.to_string())
 }
 
-fn container(more: Value) -> Value {
+fn container(more: &Value) -> Value {
     let mut container = json!({"name": "manager", "image": "r/i:v1", "ready": false, "restartCount": 0});
     container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     json!({"phase": "Pending", "containerStatuses": [container]})
@@ -55,27 +55,27 @@ fn each_state_of_a_pod_is_named_as_kubernetes_names_it() {
     let rows = [
         (scheduled("Unschedulable"), "FailedScheduling: Pod n/p: 0/3 nodes are available".to_owned()),
         (
-            container(json!({"state": waiting("ImagePullBackOff", "Back-off: not found")})),
+            container(&json!({"state": waiting("ImagePullBackOff", "Back-off: not found")})),
             format!("ImagePullBackOff: Pod n/p: {image}: Back-off: not found"),
         ),
         (
-            container(json!({"state": waiting("ErrImagePull", "not found")})),
+            container(&json!({"state": waiting("ErrImagePull", "not found")})),
             format!("ImagePullBackOff: Pod n/p: {image}: not found"),
         ),
         (
-            container(looping(ended("Error", 1))),
+            container(&looping(ended("Error", 1))),
             "CrashLoopBackOff: Pod n/p: container manager ends again and again, last with exit code 1 (Error)".into(),
         ),
         (
-            container(between),
+            container(&between),
             "CrashLoopBackOff: Pod n/p: container manager ends again and again, last with exit code 3 (Error)".into(),
         ),
         (
-            container(looping(ended("OOMKilled", 137))),
+            container(&looping(ended("OOMKilled", 137))),
             "OOMKilled: Pod n/p: container manager used more memory than its limit".into(),
         ),
         (
-            container(json!({"state": waiting("CreateContainerConfigError", "secret \"s\" not found")})),
+            container(&json!({"state": waiting("CreateContainerConfigError", "secret \"s\" not found")})),
             "ContainerNotStarted: Pod n/p: container manager cannot be started: CreateContainerConfigError: secret \"s\" not found".into(),
         ),
         (init, "Failed: Pod n/p: container init ended with exit code 1 (Error)".into()),
@@ -84,34 +84,34 @@ fn each_state_of_a_pod_is_named_as_kubernetes_names_it() {
             "Failed: Pod n/p: Evicted: low on memory".into(),
         ),
         (
-            container(json!({"state": waiting("ContainerCreating", "")})),
+            container(&json!({"state": waiting("ContainerCreating", "")})),
             "Starting: Pod n/p: container manager is being created".into(),
         ),
         (
-            container(json!({"state": {"running": {"startedAt": "x"}}})),
+            container(&json!({"state": {"running": {"startedAt": "x"}}})),
             "Starting: Pod n/p: container manager is running and not ready".into(),
         ),
     ];
     for (status, wanted) in rows {
-        assert_eq!(found(&[pod("p", status)]), Some(wanted));
+        assert_eq!(found(&[pod("p", &status)]), Some(wanted));
     }
-    assert_eq!(found(&[pod("p", container(json!({"state": {"running": {}}, "ready": true})))]), None);
+    assert_eq!(found(&[pod("p", &container(&json!({"state": {"running": {}}, "ready": true})))]), None);
     assert_eq!(found(&[]), None);
 }
 
 #[test]
 fn the_most_telling_pod_is_named_and_the_same_one_each_time() {
-    let starting = container(json!({"state": waiting("ContainerCreating", "")}));
-    let unpulled = container(json!({"state": waiting("ErrImagePull", "m")}));
-    let pods = [pod("c", starting), pod("b", unpulled.clone()), pod("a", unpulled)];
+    let starting = container(&json!({"state": waiting("ContainerCreating", "")}));
+    let unpulled = container(&json!({"state": waiting("ErrImagePull", "m")}));
+    let pods = [pod("c", &starting), pod("b", &unpulled), pod("a", &unpulled)];
     assert!(found(&pods).unwrap().starts_with("ImagePullBackOff: Pod n/a: "));
 }
 
 #[test]
 fn only_pods_that_the_workload_controls_count() {
-    let status = container(json!({"state": waiting("ErrImagePull", "m")}));
+    let status = container(&json!({"state": waiting("ErrImagePull", "m")}));
     let owned = |kind: &str, name: &str, uid: &str, controller: bool| {
-        let mut pod = pod("p", status.clone());
+        let mut pod = pod("p", &status);
         pod["metadata"]["ownerReferences"] =
             json!([{"kind": kind, "name": name, "uid": uid, "controller": controller}]);
         pod
@@ -125,7 +125,7 @@ fn only_pods_that_the_workload_controls_count() {
         json!({"metadata": {"name": "p"}, "status": status}),
     ];
     for pod in foreign {
-        assert_eq!(found(&[pod.clone()]), None, "{pod}");
+        assert_eq!(found(std::slice::from_ref(&pod)), None, "{pod}");
     }
     let mut set = deployment();
     set["kind"] = "StatefulSet".into();
@@ -137,9 +137,9 @@ fn only_pods_that_the_workload_controls_count() {
 fn foreign_texts_are_cleaned_and_cut_and_logs_are_not_repeated() {
     let hostile = format!("a\nReady: True\u{202e}{}", "x".repeat(10_000));
     let mut status =
-        container(json!({"state": waiting("ErrImagePull", &hostile), "lastState": ended("Error", 1)}));
+        container(&json!({"state": waiting("ErrImagePull", &hostile), "lastState": ended("Error", 1)}));
     status["containerStatuses"][0]["name"] = hostile.clone().into();
-    let shown = found(&[pod(&hostile, status)]).unwrap();
+    let shown = found(&[pod(&hostile, &status)]).unwrap();
     assert!(!shown.contains('\n') && !shown.contains('\u{202e}') && !shown.contains("hunter2"), "{shown}");
     assert!(shown.chars().count() < 4 * MESSAGE_CHARACTERS, "{}", shown.len());
     assert_eq!(found(&[json!({"metadata": {"name": 1}})]), None, "of another form");

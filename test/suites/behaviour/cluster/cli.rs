@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use olm_test::{process::cargo_program, scenario::Scenario};
+use tokio::sync::Mutex;
 
 pub(crate) use self::terminal::Terminal;
 
@@ -41,6 +42,9 @@ impl Answer {
         Ok(())
     }
 }
+
+/// Held by tests that install the sample: its ClusterRoles can be there once only.
+pub(crate) static SAMPLE: Mutex<()> = Mutex::const_new(());
 
 /// Commands that pull bundles.
 const PULLING: [&str; 6] = ["diff", "upgrade", "rollback", "install", "explain", "outdated"];

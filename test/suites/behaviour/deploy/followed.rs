@@ -1,7 +1,7 @@
 //! Documentation that is followed to the letter: files and commands of a page, in its order, on a cluster. What a page
 //! calls `registry.example.com` is the registry of the test.
 
-use olm_test::{cluster::Cluster, operator::overlay, prelude::*};
+use olm_test::{catalog, operator::overlay, prelude::*};
 
 use crate::installed::own_cluster;
 use crate::rendering::config;
@@ -96,8 +96,8 @@ fn run(cluster: &Cluster, images: &Images, folder: &Path, line: &str) -> Result<
 /// A catalog with the package of the first tutorial, as the community's has it.
 async fn community(cluster: &Cluster, images: &Images) -> Result<()> {
     let mut listed = Vec::new();
-    let package = "argocd-operator";
-    for bundle in [small(package, "0.17.0"), small(package, "0.18.0").replaces("0.17.0")] {
+    let package = "grafana-operator";
+    for bundle in [small(package, "5.22.2"), small(package, "5.24.0").replaces("5.22.2")] {
         let name = format!("community/{package}:v{}", bundle.entry.version);
         listed.push((bundle.entry.clone(), images.push_made(&bundle, &name).await?));
     }
@@ -120,8 +120,8 @@ async fn the_tutorials_work_as_they_are_written() -> Result<()> {
 
     community(&cluster, &images).await?;
     let told = followed("tutorials/first-extension.md")?;
-    ensure!(told.contains("argocd-operator.v0.18.0 is installed"), "{told}");
-    ensure!(told.contains("argocd-operator: removed"), "{told}");
+    ensure!(told.contains("grafana-operator.v5.24.0 is installed"), "{told}");
+    ensure!(told.contains("grafana-operator: removed"), "{told}");
 
     let told = followed("tutorials/step-by-step.md")?;
     ensure!(told.contains("clusterextension.olm.operatorframework.io/lighthouse condition met"), "{told}");

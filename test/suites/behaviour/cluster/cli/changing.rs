@@ -9,7 +9,7 @@ use olm_api::names::PAUSED_ANNOTATION;
 use olm_test::{bundle::lighthouse, scenario::Scenario, world::World};
 use serde_json::json;
 
-use super::{Terminal, olm};
+use super::{SAMPLE, Terminal, olm};
 
 const PACKAGE: &str = "lighthouse-operator";
 
@@ -25,6 +25,7 @@ async fn installed(base: &str) -> Result<Scenario<'static>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_is_shown_asked_for_and_waited_for() -> Result<()> {
+    let _alone = SAMPLE.lock().await;
     let scenario = installed("cli-upgrade").await?;
     let name = scenario.name.clone();
     let refused = olm(&scenario, &["upgrade", &name]).await?;
@@ -73,6 +74,7 @@ async fn an_upgrade_is_shown_asked_for_and_waited_for() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_extension_is_not_upgraded() -> Result<()> {
+    let _alone = SAMPLE.lock().await;
     let scenario = installed("cli-pause").await?;
     let name = scenario.name.clone();
     olm(&scenario, &["pause", &name, "--until", "2090-01-31T08:00:00Z"]).await?.ensure(0, &["2090-01-31"])?;
@@ -96,6 +98,7 @@ fn beacons(scenario: &Scenario<'_>) -> Api<DynamicObject> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_uninstall_counts_what_users_lose_and_can_keep_it() -> Result<()> {
+    let _alone = SAMPLE.lock().await;
     let scenario = installed("cli-uninstall").await?;
     let name = scenario.name.clone();
     let beacon: DynamicObject = serde_json::from_value(json!({

@@ -19,7 +19,7 @@ use olm_test::{
 };
 use serde_json::{Value, json};
 
-use super::{Terminal, olm};
+use super::{SAMPLE, Terminal, olm};
 
 const PACKAGE: &str = "lighthouse-operator";
 
@@ -57,6 +57,7 @@ fn one<'a>(manifests: &'a [Value], kind: &str) -> Result<&'a Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_package_is_installed_looked_at_upgraded_and_removed() -> Result<()> {
+    let _alone = SAMPLE.lock().await;
     let scenario = catalog_of_sample("cli-install").await?;
     let (catalog, name) = (scenario.name.clone(), format!("{}-own", scenario.name));
     let install = ["install", PACKAGE, "--name", &name, "--catalog", &catalog, "--version", "1.0.x"];
@@ -68,23 +69,11 @@ async fn a_package_is_installed_looked_at_upgraded_and_removed() -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(scenario.client.clone());
     ensure!(namespaces.get_opt(&name).await?.is_none(), "printing created something");
 
-    let begun = Instant::now();
-    let mut terminal = Terminal::run(&scenario, &install)?;
-    let answered = tokio::task::spawn_blocking(move || {
-        terminal.until("Install lighthouse-operator.v1.0.0? [y/N] ")?;
-        terminal.answer("y")?;
-        terminal.end()
-    });
-    let (code, shown) = answered.await??;
-    println!("{shown}\n[{:.1} s from olm install to healthy]", begun.elapsed().as_secs_f64());
-    ensure!(code == Some(0), "{code:?}\n{shown}");
-    for wanted in
-        ["DANGEROUS", &format!("+ Namespace {name}"), "is installed and healthy", "kubectl explain beacons."]
-    {
+    let shown = installed(&scenario, &install).await?;
+    let namespace = format!("+ Namespace {name}");
+    for wanted in [namespace.as_str(), "is installed and healthy", "kubectl explain beacons."] {
         ensure!(shown.contains(wanted), "{wanted:?} is not in\n{shown}");
     }
-    let (dangers, objects) = (shown.find("DANGEROUS"), shown.find("Done by the controller"));
-    ensure!(dangers < objects, "dangers are not on top\n{shown}");
     let role = one(&manifests, "ClusterRole")?;
     let roles: Api<ClusterRole> = Api::all(scenario.client.clone());
     let role_name = role["metadata"]["name"].as_str().context("a name")?;
@@ -120,35 +109,72 @@ async fn a_package_is_installed_looked_at_upgraded_and_removed() -> Result<()> {
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_real_operator_is_installed_upgraded_and_removed() -> Result<()> {
-    let Some(folder) = olm_test::data::folder("bundles") else { return Ok(()) };
-    let scenario = Scenario::new(World::shared().await?, "cli-argocd").await?;
-    let (package, name) = ("argocd-operator", scenario.name.clone());
-    let bundles = ["0.16.0", "0.17.0"].map(|version| (version, folder.join(package).join(version)));
+/// A catalog of two real bundles that serves.
+async fn catalog_of_real(
+    base: &str,
+    package: &str,
+    versions: [&str; 2],
+) -> Result<Option<Scenario<'static>>> {
+    let Some(folder) = olm_test::data::folder("bundles") else { return Ok(None) };
+    let scenario = Scenario::new(World::shared().await?, base).await?;
+    let bundles = versions.map(|version| (version, folder.join(package).join(version)));
     let reference = scenario.push(package, &bundles, "latest").await?;
     scenario.create_catalog(&reference, None).await?;
     scenario.catalog_serves().await?;
-    let install = ["install", package, "--name", &name, "--catalog", &name, "--version", "0.16.0"];
-    let mut terminal = Terminal::run(&scenario, &install)?;
-    let begun = Instant::now();
+    Ok(Some(scenario))
+}
+
+/// Installs on a terminal, where the question is answered with yes; all that was shown.
+async fn installed(scenario: &Scenario<'_>, args: &[&str]) -> Result<String> {
+    let (begun, mut terminal) = (Instant::now(), Terminal::run(scenario, args)?);
     let answered = tokio::task::spawn_blocking(move || {
-        terminal.until("Install argocd-operator.v0.16.0? [y/N] ")?;
+        terminal.until("? [y/N] ")?;
         terminal.answer("y")?;
         terminal.end()
     });
     let (code, shown) = answered.await??;
-    println!(
-        "$ olm {}\n{shown}\n[{:.1} s from olm install to healthy]",
-        install.join(" "),
-        begun.elapsed().as_secs_f64()
-    );
-    ensure!(code == Some(0), "{code:?}");
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("$ olm {}\n{shown}\n[{seconds:.1} s from olm install to healthy]", args.join(" "));
+    ensure!(code == Some(0), "{code:?}\n{shown}");
+    Ok(shown)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_operator_is_found_installed_upgraded_and_removed() -> Result<()> {
+    let package = "grafana-operator";
+    let Some(scenario) = catalog_of_real("cli-grafana", package, ["5.22.2", "5.24.0"]).await? else {
+        return Ok(());
+    };
+    let name = scenario.name.clone();
+    olm(&scenario, &["search", "grafana"]).await?.ensure(0, &[package])?;
+    let install = ["install", package, "--name", &name, "--catalog", &name, "--version", "5.22.2"];
+    let shown = installed(&scenario, &install).await?;
+    ensure!(shown.contains("is installed and healthy after"), "{shown}");
+    let (dangers, objects) = (shown.find("DANGEROUS"), shown.find("Done by the controller"));
+    ensure!(dangers.is_some() && dangers < objects, "dangers are not on top\n{shown}");
     olm(&scenario, &["outdated"]).await?.ensure(2, &[&name])?;
-    let diff = olm(&scenario, &["diff", &name, "--version", "0.17.0"]).await?;
-    diff.ensure(2, &["argocd-operator.v0.17.0"])?;
-    let upgraded = olm(&scenario, &["upgrade", &name, "--version", "0.17.0", "--yes"]).await?;
-    upgraded.ensure(0, &["argocd-operator.v0.17.0 is installed"])?;
+    let diff = olm(&scenario, &["diff", &name, "--version", "5.24.0"]).await?;
+    diff.ensure(2, &["grafana-operator.v5.24.0"])?;
+    let upgraded = olm(&scenario, &["upgrade", &name, "--yes"]).await?;
+    upgraded.ensure(0, &["grafana-operator.v5.24.0 is installed"])?;
+    olm(&scenario, &["uninstall", &name, "--yes"]).await?.ensure(0, &["removed"])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_harms_stored_objects_is_not_begun() -> Result<()> {
+    let package = "argocd-operator";
+    let Some(scenario) = catalog_of_real("cli-argocd", package, ["0.16.0", "0.17.0"]).await? else {
+        return Ok(());
+    };
+    let name = scenario.name.clone();
+    let install = ["install", package, "--name", &name, "--catalog", &name, "--version", "0.16.0"];
+    installed(&scenario, &install).await?;
+    let refused = olm(&scenario, &["upgrade", &name, "--version", "0.17.0", "--yes"]).await?;
+    refused
+        .ensure_error(2, &["nothing was changed", "CRD \"argocds.argoproj.io\" cannot be replaced safely"])?;
+    let extension = scenario.extensions().get(&name).await?;
+    let version = extension.spec.source.catalog.and_then(|catalog| catalog.version);
+    ensure!(version.as_deref() == Some("0.16.0"), "{version:?}");
     olm(&scenario, &["uninstall", &name, "--yes"]).await?.ensure(0, &["removed"])
 }
 
@@ -168,7 +194,7 @@ async fn what_others_created_is_left_alone() -> Result<()> {
     // One that is named is used as it is, and it may do nothing.
     let named = format!("{name}-installer");
     let blocked = olm(&scenario, &[&install[..], &["--service-account", &named]].concat()).await?;
-    blocked.ensure_error(2, &["nothing was changed", "lacks permissions"])?;
+    blocked.ensure_error(2, &["nothing was changed", "is missing permissions"])?;
     blocked.ensure(2, &["exists and keeps the permissions it has"])?;
     ensure!(scenario.extensions().get_opt(&name).await?.is_none());
     Ok(())

@@ -191,10 +191,8 @@ async fn objects_that_may_not_be_watched_are_looked_at(scenario: &Scenario<'_>) 
     let set = create(scenario, "unseen", spec(&[("one", inline(&[deployment]))])).await?;
     let done = "True/Succeeded/Revision 7.0.0 has rolled out.";
     shows(scenario, &set, Progressing, done).await?;
-    let told = format!(
-        "True/Active/Revision 7.0.0 has rolled out.\nChanges of Deployment.apps/v1 objects are not noticed at once, because watching the kind fails (deployments.apps is forbidden: "
-    );
-    begins(scenario, &set, Ready, &told).await?;
+    let told = "True/Active/Revision 7.0.0 has rolled out.\nChanges of Deployment.apps/v1 objects are not noticed at once, because watching the kind fails (deployments.apps is forbidden: ";
+    begins(scenario, &set, Ready, told).await?;
     shows(scenario, &set, Progressing, done).await?;
     ensure!(verdict(scenario, &set).await? == Status::Current, "it is as its spec says");
     let deployments: Api<Deployment> = Api::namespaced(scenario.client.clone(), &scenario.name);
