@@ -66,17 +66,16 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Entries are keys with their content.
-    fn of<V: PartialEq>(old: &BTreeMap<String, V>, new: &BTreeMap<String, V>) -> Self {
-        let only = |one: &BTreeMap<String, V>, other: &BTreeMap<String, V>| {
-            one.keys().filter(|key| !other.contains_key(*key)).cloned().collect()
-        };
+    fn of(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Self {
+        let only = |one: &BTreeSet<String>, other| one.difference(other).cloned().collect();
+        Self { added: only(new, old), removed: only(old, new), changed: Vec::new() }
+    }
+
+    /// Entries with a content each.
+    fn with_content<V: PartialEq>(old: &BTreeMap<String, V>, new: &BTreeMap<String, V>) -> Self {
+        let names = |one: &BTreeMap<String, V>| one.keys().cloned().collect();
         let changed = old.iter().filter(|(key, value)| new.get(*key).is_some_and(|other| other != *value));
-        Self {
-            added: only(new, old),
-            removed: only(old, new),
-            changed: changed.map(|(key, _)| key.clone()).collect(),
-        }
+        Self { changed: changed.map(|(key, _)| key.clone()).collect(), ..Self::of(&names(old), &names(new)) }
     }
 
     fn is_empty(&self) -> bool {
@@ -91,7 +90,7 @@ struct PackageView<'o> {
     default_channel: &'o str,
     channels: Vec<&'o Channel>,
     bundles: Vec<&'o BundleOutline>,
-    deprecations: BTreeMap<String, ()>,
+    deprecations: BTreeSet<String>,
 }
 
 /// The packages of a catalog. Documents of packages without an `olm.package` count too.
@@ -111,7 +110,7 @@ fn views(outline: &Outline) -> BTreeMap<&str, PackageView<'_>> {
         let view = views.entry(&deprecation.package).or_default();
         view.deprecations.extend(deprecation.entries.iter().map(|entry| {
             let reference = &entry.reference;
-            (format!("{} {}: {}", reference.schema, reference.name, entry.message), ())
+            format!("{} {}: {}", reference.schema, reference.name, entry.message)
         }));
     }
     for view in views.values_mut() {
@@ -121,12 +120,12 @@ fn views(outline: &Outline) -> BTreeMap<&str, PackageView<'_>> {
 }
 
 impl PackageView<'_> {
-    fn edges(&self) -> BTreeMap<String, ()> {
-        let mut edges = BTreeMap::new();
+    fn edges(&self) -> BTreeSet<String> {
+        let mut edges = BTreeSet::new();
         for channel in &self.channels {
             for entry in &channel.entries {
                 let mut edge =
-                    |text: String| edges.insert(format!("{}: {} {text}", channel.name, entry.name), ());
+                    |text: String| edges.insert(format!("{}: {} {text}", channel.name, entry.name));
                 if !entry.replaces.is_empty() {
                     edge(format!("replaces {}", entry.replaces));
                 }
@@ -195,8 +194,8 @@ impl CatalogDifference {
 impl PackageDifference {
     /// `None` where nothing differs.
     fn of(name: &str, old: &PackageView<'_>, new: &PackageView<'_>) -> Option<Self> {
-        let names = |view: &PackageView<'_>| -> BTreeMap<String, ()> {
-            view.channels.iter().map(|channel| (channel.name.clone(), ())).collect()
+        let names = |view: &PackageView<'_>| -> BTreeSet<String> {
+            view.channels.iter().map(|channel| channel.name.clone()).collect()
         };
         let (before, after) = (old.default_channel, new.default_channel);
         let difference = Self {
@@ -208,7 +207,7 @@ impl PackageDifference {
             },
             default_channel: (before != after).then(|| [before.to_owned(), after.to_owned()]),
             channels: Entries::of(&names(old), &names(new)),
-            bundles: Entries::of(&old.bundles(), &new.bundles()),
+            bundles: Entries::with_content(&old.bundles(), &new.bundles()),
             edges: Entries::of(&old.edges(), &new.edges()),
             deprecations: Entries::of(&old.deprecations, &new.deprecations),
             stranded: old.stranded_by(new),
