@@ -174,7 +174,7 @@ mod tests {
     fn a_file_has_one_extension_among_other_manifests() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("extension.yaml");
-        let one = "---\nkind: Namespace\n---\nkind: ClusterExtension\nmetadata: {name: a}\nspec: {namespace: n, source: {sourceType: Catalog}}\n";
+        let one = "---\nkind: Namespace\n---\nkind: ClusterExtension\nmetadata: {name: a}\nspec: {namespace: ns, source: {sourceType: Catalog}}\n";
         std::fs::write(&path, one).expect("written");
         assert_eq!(manifest(&path).expect("read").name_any(), "a");
         std::fs::write(&path, format!("{one}{one}")).expect("written");
