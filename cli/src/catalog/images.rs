@@ -75,7 +75,7 @@ pub(crate) struct Images {
 /// An image, with where it is named.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Image {
+struct Named {
     image: String,
     bundles: BTreeSet<String>,
     places: BTreeSet<String>,
@@ -83,14 +83,14 @@ struct Image {
     outside_related_images: bool,
 }
 
-fn table() -> [Column<Image>; 3] {
+fn table() -> [Column<Named>; 3] {
     [
-        Column::new("IMAGE", |image: &Image| image.image.clone()),
-        Column::new("BUNDLES", |image: &Image| match image.bundles.first() {
+        Column::new("IMAGE", |image: &Named| image.image.clone()),
+        Column::new("BUNDLES", |image: &Named| match image.bundles.first() {
             Some(only) if image.bundles.len() == 1 => only.clone(),
             _ => counted(image.bundles.len(), "bundle"),
         }),
-        Column::wide("PLACES", |image: &Image| image.places.iter().cloned().collect::<Vec<_>>().join(", ")),
+        Column::wide("PLACES", |image: &Named| image.places.iter().cloned().collect::<Vec<_>>().join(", ")),
     ]
 }
 
@@ -226,7 +226,9 @@ impl Found {
             match read {
                 Ok(images) => {
                     for (image, places) in images {
-                        places.iter().for_each(|place| self.add(&image, &bundle.bundle, place));
+                        for place in &places {
+                            self.add(&image, &bundle.bundle, place);
+                        }
                     }
                 }
                 Err(error) => {
@@ -239,8 +241,8 @@ impl Found {
         failed
     }
 
-    fn images(self) -> Vec<Image> {
-        let image = |(image, (bundles, places)): (String, (BTreeSet<String>, BTreeSet<String>))| Image {
+    fn images(self) -> Vec<Named> {
+        let image = |(image, (bundles, places)): (String, (BTreeSet<String>, BTreeSet<String>))| Named {
             outside_related_images: !places.contains(BUNDLE) && !places.contains(RELATED),
             image,
             bundles,
@@ -277,7 +279,7 @@ fn images_in(files: &BundleFiles) -> anyhow::Result<BTreeMap<String, BTreeSet<St
 }
 
 /// Reports on standard error which images a catalog does not name.
-fn note(images: &[Image]) {
+fn note(images: &[Named]) {
     let outside: Vec<&str> = images
         .iter()
         .filter(|image| image.outside_related_images)

@@ -32,7 +32,7 @@ pub(crate) struct List {
     #[arg(value_name = "PACKAGE")]
     package: Option<String>,
     #[command(flatten)]
-    list: ListArgs,
+    printed: ListArgs,
 }
 
 /// The kinds of listed items.
@@ -137,7 +137,7 @@ impl List {
             if number + wide < titles.len() { column } else { column.in_wide_tables() }
         };
         let table: Vec<Column<Record>> = titles.iter().enumerate().map(column).collect();
-        self.list.write(out, &records, &table, Record::name)
+        self.printed.write(out, &records, &table, Record::name)
     }
 }
 

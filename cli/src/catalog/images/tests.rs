@@ -40,8 +40,14 @@ fn rendered(files: &BundleFiles) -> Option<(BTreeSet<String>, Vec<Value>)> {
 }
 
 /// Every reference with a digest in the text of an object, and every image of a container, found without regard to structure.
+/// Samples, which Pods have as an annotation, are not needed.
 fn references(object: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
+    let mut object = object.clone();
+    if let Some(annotations) = object.pointer_mut("/spec/template/metadata/annotations") {
+        annotations["alm-examples"] = Value::Null;
+        annotations["operatorframework.io/initialization-resource"] = Value::Null;
+    }
     let text = object.to_string();
     for part in text.split(|c: char| c.is_whitespace() || "\"'`,;=()[]{}<>|\\".contains(c)) {
         if part.contains("@sha256:") {

@@ -70,13 +70,21 @@ pub fn manifest_images(manifest: &Value, syntax: ImageSyntax) -> BTreeMap<String
             // Descriptions and samples name images that nobody has to have.
             found.walk(&manifest["spec"]["install"], &place, Texts::All);
             found.walk(&manifest["spec"]["relatedImages"], RELATED, Texts::All);
-            let annotated = text(manifest, "/metadata/annotations/containerImage");
-            found.take(annotated, &format!("{place} annotation containerImage"), false);
+            // Annotations become those of the Pods, where operators may read them.
+            let annotations = manifest.pointer("/metadata/annotations").and_then(Value::as_object);
+            for (key, value) in annotations.into_iter().flatten().filter(|(key, _)| !is_prose(key)) {
+                found.walk(value, &format!("{place} annotation {key}"), Texts::All);
+            }
         }
         "CustomResourceDefinition" => found.walk(&manifest["spec"], &place, Texts::Defaults),
         _ => found.walk(manifest, &place, Texts::All),
     }
     found.images
+}
+
+/// Whether an annotation of a CSV has samples, or a description.
+fn is_prose(annotation: &str) -> bool {
+    ["alm-examples", "operatorframework.io/initialization-resource", "description"].contains(&annotation)
 }
 
 /// Which texts of a manifest are looked at.
