@@ -66,6 +66,13 @@ pub struct Entries {
 }
 
 impl Entries {
+    /// Entries that have no content of their own.
+    fn of_names(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Self {
+        let only =
+            |one: &BTreeSet<String>, other: &BTreeSet<String>| one.difference(other).cloned().collect();
+        Self { added: only(new, old), removed: only(old, new), changed: Vec::new() }
+    }
+
     /// Entries are keys with their content.
     fn of<V: PartialEq>(old: &BTreeMap<String, V>, new: &BTreeMap<String, V>) -> Self {
         let only = |one: &BTreeMap<String, V>, other: &BTreeMap<String, V>| {
@@ -91,7 +98,7 @@ struct PackageView<'o> {
     default_channel: &'o str,
     channels: Vec<&'o Channel>,
     bundles: Vec<&'o BundleOutline>,
-    deprecations: BTreeMap<String, ()>,
+    deprecations: BTreeSet<String>,
 }
 
 /// The packages of a catalog. Documents of packages without an `olm.package` count too.
@@ -111,7 +118,7 @@ fn views(outline: &Outline) -> BTreeMap<&str, PackageView<'_>> {
         let view = views.entry(&deprecation.package).or_default();
         view.deprecations.extend(deprecation.entries.iter().map(|entry| {
             let reference = &entry.reference;
-            (format!("{} {}: {}", reference.schema, reference.name, entry.message), ())
+            format!("{} {}: {}", reference.schema, reference.name, entry.message)
         }));
     }
     for view in views.values_mut() {
@@ -121,12 +128,12 @@ fn views(outline: &Outline) -> BTreeMap<&str, PackageView<'_>> {
 }
 
 impl PackageView<'_> {
-    fn edges(&self) -> BTreeMap<String, ()> {
-        let mut edges = BTreeMap::new();
+    fn edges(&self) -> BTreeSet<String> {
+        let mut edges = BTreeSet::new();
         for channel in &self.channels {
             for entry in &channel.entries {
                 let mut edge =
-                    |text: String| edges.insert(format!("{}: {} {text}", channel.name, entry.name), ());
+                    |text: String| edges.insert(format!("{}: {} {text}", channel.name, entry.name));
                 if !entry.replaces.is_empty() {
                     edge(format!("replaces {}", entry.replaces));
                 }
@@ -195,8 +202,8 @@ impl CatalogDifference {
 impl PackageDifference {
     /// `None` where nothing differs.
     fn of(name: &str, old: &PackageView<'_>, new: &PackageView<'_>) -> Option<Self> {
-        let names = |view: &PackageView<'_>| -> BTreeMap<String, ()> {
-            view.channels.iter().map(|channel| (channel.name.clone(), ())).collect()
+        let names = |view: &PackageView<'_>| -> BTreeSet<String> {
+            view.channels.iter().map(|channel| channel.name.clone()).collect()
         };
         let (before, after) = (old.default_channel, new.default_channel);
         let difference = Self {
@@ -207,10 +214,10 @@ impl PackageDifference {
                 (true, true) => PackageChange::Changed,
             },
             default_channel: (before != after).then(|| [before.to_owned(), after.to_owned()]),
-            channels: Entries::of(&names(old), &names(new)),
+            channels: Entries::of_names(&names(old), &names(new)),
             bundles: Entries::of(&old.bundles(), &new.bundles()),
-            edges: Entries::of(&old.edges(), &new.edges()),
-            deprecations: Entries::of(&old.deprecations, &new.deprecations),
+            edges: Entries::of_names(&old.edges(), &new.edges()),
+            deprecations: Entries::of_names(&old.deprecations, &new.deprecations),
             stranded: old.stranded_by(new),
         };
         let parts = [&difference.channels, &difference.bundles, &difference.edges, &difference.deprecations];
