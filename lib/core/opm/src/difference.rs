@@ -66,24 +66,16 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Entries that have no content of their own.
-    fn of_names(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Self {
-        let only =
-            |one: &BTreeSet<String>, other: &BTreeSet<String>| one.difference(other).cloned().collect();
+    fn of(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Self {
+        let only = |one: &BTreeSet<String>, other| one.difference(other).cloned().collect();
         Self { added: only(new, old), removed: only(old, new), changed: Vec::new() }
     }
 
-    /// Entries are keys with their content.
-    fn of<V: PartialEq>(old: &BTreeMap<String, V>, new: &BTreeMap<String, V>) -> Self {
-        let only = |one: &BTreeMap<String, V>, other: &BTreeMap<String, V>| {
-            one.keys().filter(|key| !other.contains_key(*key)).cloned().collect()
-        };
+    /// Entries with a content each.
+    fn with_content<V: PartialEq>(old: &BTreeMap<String, V>, new: &BTreeMap<String, V>) -> Self {
+        let names = |one: &BTreeMap<String, V>| one.keys().cloned().collect();
         let changed = old.iter().filter(|(key, value)| new.get(*key).is_some_and(|other| other != *value));
-        Self {
-            added: only(new, old),
-            removed: only(old, new),
-            changed: changed.map(|(key, _)| key.clone()).collect(),
-        }
+        Self { changed: changed.map(|(key, _)| key.clone()).collect(), ..Self::of(&names(old), &names(new)) }
     }
 
     fn is_empty(&self) -> bool {
@@ -214,10 +206,10 @@ impl PackageDifference {
                 (true, true) => PackageChange::Changed,
             },
             default_channel: (before != after).then(|| [before.to_owned(), after.to_owned()]),
-            channels: Entries::of_names(&names(old), &names(new)),
-            bundles: Entries::of(&old.bundles(), &new.bundles()),
-            edges: Entries::of_names(&old.edges(), &new.edges()),
-            deprecations: Entries::of_names(&old.deprecations, &new.deprecations),
+            channels: Entries::of(&names(old), &names(new)),
+            bundles: Entries::with_content(&old.bundles(), &new.bundles()),
+            edges: Entries::of(&old.edges(), &new.edges()),
+            deprecations: Entries::of(&old.deprecations, &new.deprecations),
             stranded: old.stranded_by(new),
         };
         let parts = [&difference.channels, &difference.bundles, &difference.edges, &difference.deprecations];
