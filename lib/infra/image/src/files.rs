@@ -53,6 +53,9 @@ impl Files {
     }
 
     /// A reader over a file. It does not borrow from the image.
+    ///
+    /// # Errors
+    /// There is no such file.
     pub fn open(&self, path: &str) -> Result<FileReader, FileError> {
         let extent =
             self.extents.get(path).ok_or_else(|| FileError(format!("file {path:?} does not exist")))?;
@@ -60,6 +63,9 @@ impl Files {
     }
 
     /// A whole file of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// There is no such file, it is larger, or the spool cannot be read.
     pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, FileError> {
         let mut reader = self.open(path)?;
         let length = reader.remaining();

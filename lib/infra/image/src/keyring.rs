@@ -92,11 +92,17 @@ struct Held {
 impl Keyring {
     /// From a `config.json` (`{"auths": {...}}`): the data of a `kubernetes.io/dockerconfigjson` Secret or an
     /// `auth.json`. Credential helpers are programs and are not run.
+    ///
+    /// # Errors
+    /// The text has another form; no value of it is repeated.
     pub fn from_docker_config(json: &[u8]) -> Result<Self, KeyringError> {
         Self::from_entries(decode::<DockerConfig>(json)?.auths)
     }
 
     /// From the older form without `auths` around it: the data of a `kubernetes.io/dockercfg` Secret.
+    ///
+    /// # Errors
+    /// The text has another form; no value of it is repeated.
     pub fn from_dockercfg(json: &[u8]) -> Result<Self, KeyringError> {
         Self::from_entries(decode(json)?)
     }

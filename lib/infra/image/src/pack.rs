@@ -203,6 +203,9 @@ impl PackedImage {
 
     /// Pushes to the tag of `reference`, with the puller's settings and credentials. Mirrors are not used. What
     /// the registry has already is not sent again.
+    ///
+    /// # Errors
+    /// The registry does not take the image.
     pub async fn push(
         &self,
         puller: &Puller,
@@ -223,6 +226,9 @@ impl PackedImage {
 
     /// Writes an OCI image layout into `folder`, which is made when absent. The image is named `name` in its
     /// index, which replaces an earlier one.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
     pub fn write_layout(&self, folder: &Path, name: Option<&str>) -> Result<(), PackError> {
         let annotation = |name: &str| (REF_NAME.to_owned(), name.to_owned());
         let index = self.index(name.map(annotation).into_iter().collect());
@@ -265,11 +271,17 @@ struct FolderEntry {
 /// A layer with the content of `folder` beneath `target` in the image (`configs` or `/configs`).
 ///
 /// Files beneath `folder` keep their names; a link to a file within the folder becomes a copy of that file.
+///
+/// # Errors
+/// The folder cannot be read, or a link in it leads nowhere or out of it.
 pub fn folder_layer(folder: &Path, target: &str, compression: Compression) -> Result<PackedLayer, PackError> {
     folders_layer(&[(folder, target)], compression)
 }
 
 /// One layer with the content of several folders, each beneath its target in the image.
+///
+/// # Errors
+/// As [`folder_layer`].
 pub fn folders_layer(folders: &[(&Path, &str)], compression: Compression) -> Result<PackedLayer, PackError> {
     let mut entries = BTreeMap::new();
     for (folder, target) in folders {
@@ -305,6 +317,9 @@ pub fn folders_layer(folders: &[(&Path, &str)], compression: Compression) -> Res
 
 /// The files beneath a folder: their names relative to it, sorted, and where they are. A link to a file within the
 /// folder is that file.
+///
+/// # Errors
+/// The folder cannot be read, or a link leads out of it.
 pub fn folder_files(folder: &Path) -> Result<BTreeMap<String, PathBuf>, PackError> {
     let files = read_folder(folder)?.into_iter().filter(|entry| !entry.is_folder);
     Ok(files.map(|entry| (entry.name, entry.path)).collect())

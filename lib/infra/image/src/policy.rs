@@ -43,6 +43,9 @@ pub struct Policy {
 
 impl Policy {
     /// Reads a policy; an absent file allows everything.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no policy.
     pub fn load(path: &Path) -> Result<Self, PolicyError> {
         let failed = |cause: io::Error| PolicyError(format!("{}: {cause}", path.display()));
         let file = match fs::File::open(path) {
@@ -56,6 +59,9 @@ impl Policy {
     }
 
     /// The policy in a text; `path` is for messages.
+    ///
+    /// # Errors
+    /// The text is no policy.
     pub fn parse(path: &Path, text: &str) -> Result<Self, PolicyError> {
         let invalid = |cause: String| PolicyError(format!("invalid policy in {}: {cause}", path.display()));
         if text.len() as u64 > POLICY_BYTES_MAX {
@@ -71,6 +77,9 @@ impl Policy {
     }
 
     /// Whether an image may be pulled.
+    ///
+    /// # Errors
+    /// The policy does not let the image in.
     pub fn check(&self, reference: &CanonicalReference) -> Result<(), PolicyError> {
         let Some(file) = &self.file else { return Ok(()) };
         let docker = file.transports.get("docker");

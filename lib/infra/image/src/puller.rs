@@ -90,6 +90,9 @@ impl PullerConfig {
     }
 
     /// Whether the folder of certificates can be used as it is now; it is read again for every request.
+    ///
+    /// # Errors
+    /// The text names the file that cannot be used.
     pub fn check_certificates(&self) -> Result<(), RegistryError> {
         self.cas_dir.as_deref().map_or(Ok(()), check_certificates)
     }
@@ -169,6 +172,9 @@ impl Puller {
     }
 
     /// The content a reference stands for now. A digest stands for itself, without asking anybody.
+    ///
+    /// # Errors
+    /// No registry knows the tag, or the reference cannot be pulled.
     pub async fn resolve(&self, reference: &Reference) -> Result<CanonicalReference, PullError> {
         match (reference.tag(), reference.digest()) {
             (None, Some(digest)) => Ok(reference.at(digest.clone())),
@@ -199,6 +205,9 @@ impl Puller {
     }
 
     /// Pulls the part of an image that `select` asks for when it has seen the image's labels.
+    ///
+    /// # Errors
+    /// The image cannot be had, is not wanted, or exceeds a limit.
     pub async fn pull<F>(&self, reference: &CanonicalReference, select: F) -> Result<PulledImage, PullError>
     where
         F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
@@ -207,6 +216,9 @@ impl Puller {
     }
 
     /// Like [`Puller::pull`], telling how far it is.
+    ///
+    /// # Errors
+    /// As [`Puller::pull`].
     pub async fn pull_with_progress<F>(
         &self,
         reference: &CanonicalReference,

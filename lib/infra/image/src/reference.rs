@@ -96,6 +96,9 @@ pub struct Reference {
 
 impl Reference {
     /// Parses strictly: nothing is filled in or normalised.
+    ///
+    /// # Errors
+    /// The text is no such reference.
     pub fn parse(text: &str) -> Result<Self, ReferenceError> {
         parse(text).map_err(|cause| ReferenceError { reference: text.to_owned(), cause })
     }
@@ -151,6 +154,9 @@ pub struct CanonicalReference {
 
 impl CanonicalReference {
     /// Parses `domain/path@digest`; a reference without a digest, or with a tag, is refused as not canonical.
+    ///
+    /// # Errors
+    /// The text is no such reference.
     pub fn parse(text: &str) -> Result<Self, ReferenceError> {
         match Reference::parse(text)? {
             Reference { repository, tag: None, digest: Some(digest) } => Ok(Self { repository, digest }),

@@ -96,6 +96,9 @@ pub struct Config {
 impl Config {
     /// Reads the file and the `*.conf` files, by name, of the folder beside it that is named `<file>.d`; later
     /// entries replace earlier ones with the same prefix. Absent files are no configuration.
+    ///
+    /// # Errors
+    /// A file cannot be read, or has another form.
     pub fn load(path: &Path) -> Result<Self, RegistriesError> {
         let mut config = Self { path: path.to_owned(), registries: Vec::new() };
         let mut files = vec![path.to_owned()];
@@ -111,6 +114,9 @@ impl Config {
     }
 
     /// The configuration a single text makes; `path` is for messages.
+    ///
+    /// # Errors
+    /// The text has another form.
     pub fn parse(path: &Path, text: &str) -> Result<Self, RegistriesError> {
         let mut config = Self { path: path.to_owned(), registries: Vec::new() };
         config.add(path, text)?;
@@ -144,6 +150,9 @@ impl Config {
 
 /// Where to fetch `repository` from, in the order to try: mirrors first, the registry itself last. Whether the
 /// reference has a digest decides about mirrors that are for digests or tags only.
+///
+/// # Errors
+/// The configuration blocks the registry.
 pub fn candidates(
     repository: &Repository,
     by_digest: bool,

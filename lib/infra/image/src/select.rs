@@ -56,6 +56,9 @@ impl Select {
 
     /// The folders or files at these paths of the image; `/configs`, `configs` and `/configs/` are the same,
     /// `/` and the empty path are the whole image. A path that leaves the image is refused.
+    ///
+    /// # Errors
+    /// A path leaves the image.
     pub fn paths<P: AsRef<str>>(paths: impl IntoIterator<Item = P>) -> Result<Self, Refusal> {
         let mut cleaned = Vec::new();
         for path in paths {

@@ -44,6 +44,9 @@ const TOKENS_MAX: usize = 2_000;
 /// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's. A proxy is that
 /// of the kubeconfig, else of `HTTPS_PROXY` (`HTTP_PROXY` for an API server without TLS) where `NO_PROXY` does not
 /// name the API server.
+///
+/// # Errors
+/// No configuration of a cluster is found, it cannot be read, or the address of its proxy is none.
 pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
     let broken = |e: &dyn std::fmt::Display| ClientError::Config(e.to_string());
     let (mut config, file) = match kubeconfig {
@@ -62,11 +65,17 @@ pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientE
 }
 
 /// A client for the cluster.
+///
+/// # Errors
+/// The certificates or keys of the configuration cannot be used.
 pub fn connect(config: Config) -> Result<Client, ClientError> {
     connect_counted(config, RequestCount::default())
 }
 
 /// A client for the cluster whose requests are counted.
+///
+/// # Errors
+/// As [`connect`].
 pub fn connect_counted(config: Config, count: RequestCount) -> Result<Client, ClientError> {
     connection::client(config, count).map_err(ClientError::Build)
 }
@@ -87,6 +96,9 @@ impl AccountRef {
     }
 
     /// Accepts only names that a ServiceAccount can have. They become parts of a URL.
+    ///
+    /// # Errors
+    /// The text names the part that no ServiceAccount can have.
     pub fn check(&self) -> Result<(), String> {
         if !names::is_label(&self.namespace) {
             return Err(format!("{:?} is not the name of a namespace (RFC 1123 label)", self.namespace));
@@ -151,11 +163,17 @@ pub struct Accounts {
 
 impl Accounts {
     /// `config` is the cluster's; its credentials are used only to request tokens.
+    ///
+    /// # Errors
+    /// As [`connect`].
     pub fn new(config: &Config) -> Result<Self, ClientError> {
         Self::counted(config, &RequestCount::default(), &Fence::default())
     }
 
     /// As [`Accounts::new`]; the requests of all accounts are counted, and `fence` ends all writes.
+    ///
+    /// # Errors
+    /// As [`connect`].
     pub fn counted(config: &Config, count: &RequestCount, fence: &Fence) -> Result<Self, ClientError> {
         let elector = connect_counted(config.clone(), count.clone())?;
         let mut anonymous = config.clone();
@@ -180,6 +198,9 @@ impl Accounts {
     }
 
     /// A client that acts as `account`. Its token is fetched now, so that a missing account shows here.
+    ///
+    /// # Errors
+    /// The ServiceAccount does not exist, or gives no token.
     pub async fn client(&self, account: &AccountRef) -> Result<Client, ClientError> {
         self.client_of(account, None).await
     }
@@ -194,6 +215,9 @@ impl Accounts {
     }
 
     /// The UID of the ServiceAccount.
+    ///
+    /// # Errors
+    /// As [`Accounts::client`].
     pub async fn uid(&self, account: &AccountRef) -> Result<String, ClientError> {
         Ok(self.token(account).await?.uid)
     }

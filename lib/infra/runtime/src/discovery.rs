@@ -61,6 +61,9 @@ impl Discovery {
     }
 
     /// The resource of a kind.
+    ///
+    /// # Errors
+    /// The cluster does not serve the kind, or its API does not answer.
     pub async fn kind(&self, api_version: &str, kind: &str) -> Result<Kind, DiscoveryError> {
         let unknown =
             || DiscoveryError::Unknown { api_version: api_version.to_owned(), kind: kind.to_owned() };

@@ -30,6 +30,9 @@ impl Fence {
     }
 
     /// Whether all leases count.
+    ///
+    /// # Errors
+    /// The lease that has run out.
     pub fn check(&self) -> Result<(), Lapsed> {
         let leases = self.0.lock();
         let now = Instant::now();

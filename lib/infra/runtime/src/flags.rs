@@ -150,6 +150,9 @@ impl FlagError {
 impl ProcessFlags {
     /// The settings that the flags of `program` add up to, with its own default for the address of metrics. The folder
     /// `spool` is for pulls, and emptied.
+    ///
+    /// # Errors
+    /// A flag cannot be followed, or there is no cluster: the text names the flag.
     pub async fn settings(
         &self,
         program: &str,
@@ -177,6 +180,9 @@ impl ProcessFlags {
     }
 
     /// Certificate and key for serving, when files are given.
+    ///
+    /// # Errors
+    /// Only one of both files is given.
     pub fn certificate_files(&self) -> Result<Option<(PathBuf, PathBuf)>, FlagError> {
         match (self.tls_cert.as_str(), self.tls_key.as_str()) {
             ("", "") => Ok(None),
@@ -186,6 +192,9 @@ impl ProcessFlags {
     }
 
     /// The versions and algorithms of TLS connections.
+    ///
+    /// # Errors
+    /// The profile, or a version, cipher or curve, is not known.
     pub fn tls_profile(&self) -> Result<TlsProfile, FlagError> {
         TlsProfile::from_flags(
             &self.tls_profile,
@@ -197,6 +206,9 @@ impl ProcessFlags {
     }
 
     /// How images are pulled. `spool` is emptied: another process may have left files there.
+    ///
+    /// # Errors
+    /// The folder cannot be emptied, or a file that a flag names cannot be used.
     pub fn puller(&self, spool: PathBuf) -> Result<PullerConfig, FlagError> {
         let failed = |error| FlagError(format!("cache folder {}: {error}", spool.display()));
         match std::fs::remove_dir_all(&spool) {
@@ -222,6 +234,9 @@ impl ProcessFlags {
     }
 
     /// Namespace and name of the Secret with credentials, if one is given.
+    ///
+    /// # Errors
+    /// The value has another form.
     pub fn pull_secret(&self) -> Result<Option<(String, String)>, FlagError> {
         if self.global_pull_secret.is_empty() {
             return Ok(None);

@@ -24,6 +24,9 @@ pub struct FeatureGates {
 
 impl FeatureGates {
     /// Reads the flag's values: `name=bool`, separated by commas.
+    ///
+    /// # Errors
+    /// A part has another form.
     pub fn parse<S: AsRef<str>>(values: &[S]) -> Result<Self, GateSyntax> {
         let mut gates = Self::default();
         let all = values.iter().flat_map(|value| value.as_ref().split(','));

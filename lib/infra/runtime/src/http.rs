@@ -126,6 +126,9 @@ pub fn listen(address: &str) -> Result<TcpListener, HttpError> {
 }
 
 /// Serves `router` until `shutdown`, then finishes what is in flight. With `tls`, only TLS is spoken.
+///
+/// # Errors
+/// The server ended by itself.
 pub async fn serve(
     listener: TcpListener,
     router: Router,

@@ -59,6 +59,9 @@ where
 
     /// Replaces the status if it is another one. Returns the object after the write; none when nothing was written, as
     /// the status is that one already or the object is gone.
+    ///
+    /// # Errors
+    /// The API server's answer.
     pub async fn set_status(&self, object: &K, status: K::Status) -> Result<Option<K>, String>
     where
         K: HasStatus,
@@ -81,6 +84,9 @@ where
 
     /// Adds finalizers and what `also` changes of labels and annotations, in one write. Returns the object after it; none
     /// when everything was there already.
+    ///
+    /// # Errors
+    /// The API server's answer.
     pub async fn add_finalizers(
         &self,
         object: &K,
@@ -100,6 +106,9 @@ where
     }
 
     /// Removes finalizers. Returns the object after the write; none when they were gone already.
+    ///
+    /// # Errors
+    /// The API server's answer.
     pub async fn remove_finalizers(&self, object: &K, finalizers: &[&str]) -> Result<Option<K>, String> {
         let remove = |meta: &mut ObjectMeta| {
             let present = meta.finalizers.get_or_insert_default();

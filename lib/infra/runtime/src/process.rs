@@ -124,6 +124,9 @@ pub struct Process {
 
 impl Process {
     /// Makes clients and metrics; nothing runs yet.
+    ///
+    /// # Errors
+    /// There is no client for the cluster.
     pub fn new(settings: ProcessSettings, shutdown: &CancellationToken) -> Result<Self, ProcessError> {
         let fence = Fence::default();
         let mut registry = Registry::default();
@@ -170,6 +173,9 @@ impl Process {
 
     /// Serves metrics and health, and follows the serving certificate: that of the flags, else one for `names` that is
     /// kept in the Secret `secret`. Returns what further servers are to use.
+    ///
+    /// # Errors
+    /// The certificate cannot be used, or an address cannot be listened on.
     pub async fn serve(
         &mut self,
         (secret, names): (&str, &[String]),
@@ -196,6 +202,9 @@ impl Process {
     }
 
     /// Serves in a task of its own; a server that fails or panics ends the process with an error.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
     pub fn spawn_server(
         &mut self,
         name: &'static str,
@@ -247,6 +256,9 @@ impl Process {
     }
 
     /// Ends the process: waits 3 s for its parts and drops them then.
+    ///
+    /// # Errors
+    /// A part had failed.
     pub async fn end(mut self) -> Result<(), ProcessError> {
         self.shutdown.cancel();
         let mut result = Ok(());

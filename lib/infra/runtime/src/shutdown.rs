@@ -8,6 +8,9 @@ use tokio_util::sync::CancellationToken;
 /// A token that is cancelled by SIGTERM or SIGINT. The signals are caught from now on.
 ///
 /// The task that waits for them lives as long as the runtime; it is the one task that is never joined.
+///
+/// # Errors
+/// The signals cannot be caught.
 pub fn on_signal() -> io::Result<CancellationToken> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let token = CancellationToken::new();
@@ -42,6 +45,9 @@ pub async fn ends_in_time<F: Future>(
 ///
 /// Threads that are still busy then, unpacking an image or looking up a name, are left behind: whatever they write may
 /// be cut off at any time, and a registry must not decide when the process ends.
+///
+/// # Errors
+/// The runtime cannot be started.
 pub fn run_program<T>(program: impl Future<Output = T>) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(program);

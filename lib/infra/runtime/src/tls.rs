@@ -107,6 +107,9 @@ pub struct CertWatcher {
 
 impl CertWatcher {
     /// Reads the files (PEM; the certificate with its chain).
+    ///
+    /// # Errors
+    /// A file cannot be read, or they do not belong together.
     pub fn new(cert: &Path, key: &Path) -> Result<Self, TlsError> {
         let (digest, certified) = load(cert, key)?;
         let serving = Arc::new(ServingCert(ArcSwap::from_pointee(certified)));
@@ -185,6 +188,9 @@ pub struct SelfSigned {
 }
 
 /// Makes an ECDSA certificate for `names` (host names and IP addresses), held in memory only.
+///
+/// # Errors
+/// A name is none.
 pub fn self_signed(names: &[String]) -> Result<SelfSigned, TlsError> {
     let common_name = common_name(names);
     let wanted = Wanted { common_name, names, lifetime: SELF_SIGNED_LIFE, settle_max: Duration::ZERO };
@@ -198,6 +204,9 @@ fn common_name(names: &[String]) -> &str {
 }
 
 /// The configuration of a server: HTTP/1.1 only, versions and algorithms of `profile`.
+///
+/// # Errors
+/// The profile leaves no version or algorithm.
 pub fn server_config(serving: Arc<ServingCert>, profile: &TlsProfile) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(profile.provider());
     let mut config = ServerConfig::builder_with_provider(provider)

@@ -112,44 +112,68 @@ impl LayerBuilder {
     }
 
     /// A directory.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn directory(self, path: &str) -> io::Result<Self> {
         self.directory_with_mode(path, FOLDER_MODE)
     }
 
     /// A directory with these permissions, for instance 0o1777 for one that all may write to.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn directory_with_mode(self, path: &str, mode: u32) -> io::Result<Self> {
         let path = format!("{}/", path.trim_end_matches('/'));
         self.entry(EntryType::Directory, &path, mode, None, 0, io::empty())
     }
 
     /// A file.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> io::Result<Self> {
         let content = content.as_ref();
         self.stream(path, content.len() as u64, content)
     }
 
     /// A file of `length` bytes, read from `content`, which must have that many.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn stream(self, path: &str, length: u64, content: impl Read) -> io::Result<Self> {
         self.entry(EntryType::Regular, path, FILE_MODE, None, length, content)
     }
 
     /// A file that can be run.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn program(self, path: &str, content: impl AsRef<[u8]>) -> io::Result<Self> {
         let content = content.as_ref();
         self.entry(EntryType::Regular, path, FOLDER_MODE, None, content.len() as u64, content)
     }
 
     /// A symbolic link.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn symlink(self, path: &str, target: &str) -> io::Result<Self> {
         self.entry(EntryType::Symlink, path, FILE_MODE, Some(target), 0, io::empty())
     }
 
     /// A hard link.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn hard_link(self, path: &str, target: &str) -> io::Result<Self> {
         self.entry(EntryType::Link, path, FILE_MODE, Some(target), 0, io::empty())
     }
 
     /// A whiteout: hides `path` of lower layers.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn whiteout(self, path: &str) -> io::Result<Self> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let path = crate::tree::join(folder, &format!(".wh.{name}"));
@@ -157,11 +181,17 @@ impl LayerBuilder {
     }
 
     /// An opaque whiteout: hides what lower layers have beneath `folder`.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn opaque(self, folder: &str) -> io::Result<Self> {
         self.file(&crate::tree::join(folder, ".wh..wh..opq"), [])
     }
 
     /// Any header with any data, written as it is (the checksum too); the data are padded to full blocks.
+    ///
+    /// # Errors
+    /// The entry cannot be written.
     pub fn raw(mut self, header: &Header, data: &[u8]) -> io::Result<Self> {
         let padding = (512 - data.len() % 512) % 512;
         let archive = self.archive()?.get_mut();
@@ -211,6 +241,9 @@ impl LayerBuilder {
     }
 
     /// The finished layer.
+    ///
+    /// # Errors
+    /// The archive cannot be finished.
     pub fn build(self) -> io::Result<PackedLayer> {
         let Sink { encoder, hasher } = self.archive?.into_inner()?;
         let bytes: Bytes = match encoder {

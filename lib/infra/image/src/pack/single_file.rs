@@ -13,6 +13,9 @@ const FULL_NAME: &str = "io.containerd.image.name";
 
 impl PackedImage {
     /// Writes the image as an archive to be loaded under the name of `reference`, which needs a tag.
+    ///
+    /// # Errors
+    /// The reference has no tag, or the file cannot be written.
     pub fn write_archive(&self, reference: &Reference, archive: impl Write) -> Result<(), PackError> {
         let (Some(tag), None) = (reference.tag(), reference.digest()) else {
             return Err(PackError::Reference(reference.clone()));

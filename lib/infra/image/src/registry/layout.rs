@@ -56,6 +56,9 @@ impl LayoutRegistry {
     }
 
     /// Reads the list of a layout's images.
+    ///
+    /// # Errors
+    /// The list cannot be read.
     pub fn open(folder: &Path) -> Result<Self, LayoutError> {
         let path = folder.join(INDEX);
         let failed = |problem: String| LayoutError { path: path.clone(), problem };
@@ -71,6 +74,9 @@ impl LayoutRegistry {
     }
 
     /// The image called `name`, or the only one there is.
+    ///
+    /// # Errors
+    /// There is no such image, or more than one.
     pub fn image(&self, name: Option<&str>) -> Result<CanonicalReference, LayoutError> {
         let mut found = self.images.iter().filter(|(known, _)| name.is_none() || known.as_deref() == name);
         let problem = match (found.next(), found.next(), name) {

@@ -62,6 +62,9 @@ impl Default for TlsProfile {
 impl TlsProfile {
     /// Reads the flags `--tls-profile`, `--tls-custom-version`, `--tls-custom-ciphers` and
     /// `--tls-custom-curves`; the last three count for the profile `custom` only, empty lists mean all.
+    ///
+    /// # Errors
+    /// A name is not known, or nothing that is supported is left.
     pub fn from_flags(
         profile: &str,
         version: &str,
