@@ -138,11 +138,12 @@ mod tests {
     #[test]
     fn annotations_labels_and_settings_have_the_names_of_the_code() {
         let mut text = POLICIES.to_owned();
+        // A name that another begins with comes after it.
         let names = [
             IDENTITY_ANNOTATION,
             TAKEN_OVER_ANNOTATION,
-            SERVICE_ACCOUNT_NAME_ANNOTATION,
             SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+            SERVICE_ACCOUNT_NAME_ANNOTATION,
             SERVICE_ACCOUNT_UID_ANNOTATION,
             REVISION_OF_ANNOTATION,
             OWNER_KIND_LABEL,

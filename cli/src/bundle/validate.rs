@@ -126,13 +126,21 @@ impl Validate {
 
     /// One case for validity, and one for each rule of the suites.
     fn junit(&self, answer: &Checked) -> String {
-        let mut cases = vec![Case { name: "valid".to_owned(), failures: answer.examination.errors.clone() }];
+        let mut cases = vec![Case {
+            name: "valid".to_owned(),
+            failures: answer.examination.errors.clone(),
+            warnings: Vec::new(),
+        }];
         for suite in self.suites.iter().map(|name| name.suite()) {
             for rule in suite.rules() {
-                let broken = answer.suites.iter().filter(|one| one.suite == suite && one.rule == rule);
+                let messages = |is_error: bool| -> Vec<String> {
+                    let all = answer.suites.iter().filter(|one| one.suite == suite && one.rule == rule);
+                    all.filter(|one| one.is_error == is_error).map(|one| one.message.clone()).collect()
+                };
                 cases.push(Case {
                     name: format!("{suite}/{rule}"),
-                    failures: broken.map(|finding| finding.message.clone()).collect(),
+                    failures: messages(true),
+                    warnings: messages(false),
                 });
             }
         }

@@ -248,8 +248,15 @@ impl Way {
         };
         match status {
             StatusCode::OK => Ok(Some(Answer::new(body, &headers))),
-            StatusCode::NOT_FOUND => Ok(None),
-            _ => bail!("{}: {}", self.of(path), problem(status, body).await),
+            StatusCode::NOT_FOUND => match reason(body).await {
+                // The Service is what the API server does not find.
+                Some(reason) => bail!("{}: {reason}", self.of(path)),
+                None => Ok(None),
+            },
+            _ => {
+                let reason = reason(body).await.unwrap_or_else(|| format!("status {status}"));
+                bail!("{}: {reason}", self.of(path))
+            }
         }
     }
 
@@ -262,11 +269,8 @@ impl Way {
     }
 }
 
-/// The API server's reason, else the status.
-async fn problem(
-    status: StatusCode,
-    mut body: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>,
-) -> String {
+/// The API server's reason, if the answer is its own.
+async fn reason(mut body: Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>) -> Option<String> {
     let mut text = Vec::new();
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout(SILENCE_MAX, body.next()).await
         && text.len() < ERROR_BYTES_MAX
@@ -274,8 +278,7 @@ async fn problem(
         text.extend_from_slice(&chunk);
     }
     let answer: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-    let message = answer["message"].as_str().filter(|message| !message.is_empty());
-    message.map_or_else(|| format!("status {status}"), str::to_owned)
+    answer["message"].as_str().filter(|message| !message.is_empty()).map(str::to_owned)
 }
 
 impl Answer {

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use olm_api::{
     ConditionType::{Available, Progressing, Ready, Stalled},
@@ -187,7 +188,7 @@ fn current(
     conditions: &Conditions,
     type_: olm_api::ConditionType,
     generation: Option<i64>,
-) -> Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
+) -> Option<&Condition> {
     conditions.find(type_).filter(|c| c.observed_generation >= generation)
 }
 
@@ -210,27 +211,21 @@ fn is_reached(
     is_ready && is_there
 }
 
-/// What the extension waits for: each object of the revision that is rolling out, else what it reports itself.
+/// What the extension reports that it waits for; before it has reported anything, what the revision that is rolling out
+/// reports of its objects.
 fn waits(live: &ClusterExtension, sets: &[ClusterObjectSet], generation: Option<i64>) -> Vec<String> {
-    let lines = |text: &str| -> Vec<String> {
-        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    let lines = |condition: &Condition| -> Vec<String> {
+        let lines = condition.message.lines().map(|line| line.trim().trim_start_matches("Waiting for "));
+        lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
     };
     let conditions = live.status.clone().unwrap_or_default().conditions;
-    let message = |conditions: &Conditions, type_| {
-        let found = conditions.find(type_).filter(|c| type_ == Progressing || c.status != "True");
-        found.map(|c| lines(&c.message)).unwrap_or_default()
-    };
-    let rolling = latest_active(sets).filter(|set| !has_rolled_out(set));
-    let of_objects = rolling.and_then(|set| {
-        let conditions = &set.status.as_ref()?.conditions;
-        let objects = message(conditions, Available);
-        Some(if objects.is_empty() { message(conditions, Progressing) } else { objects })
-    });
-    let mut waits = of_objects.unwrap_or_default();
-    if current(&conditions, Ready, generation).is_some() {
-        waits.extend(message(&conditions, Ready));
+    if let Some(ready) = current(&conditions, Ready, generation).filter(|c| c.status != "True") {
+        return lines(ready);
     }
-    waits
+    let rolling = latest_active(sets).filter(|set| !has_rolled_out(set));
+    let of_set = rolling.and_then(|set| set.status.as_ref()).map(|status| &status.conditions);
+    let of_objects = of_set.and_then(|all| all.find(Available).filter(|c| c.status != "True"));
+    of_objects.or_else(|| of_set?.find(Progressing)).map(lines).unwrap_or_default()
 }
 
 /// Fails if the revision that rolled out is not the one that was shown.

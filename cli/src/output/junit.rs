@@ -40,6 +40,8 @@ pub(crate) struct Case {
     pub(crate) name: String,
     /// What is wrong; nothing if it passed.
     pub(crate) failures: Vec<String>,
+    /// What does not make it fail.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// The report of checks on one thing.
@@ -53,13 +55,16 @@ pub(crate) fn junit(about: &str, cases: &[Case]) -> String {
         let name = escaped(&case.name);
         // Writing to a String cannot fail.
         let _ = write!(text, "    <testcase name=\"{name}\" classname=\"{about}\"");
-        if case.failures.is_empty() {
+        if case.failures.is_empty() && case.warnings.is_empty() {
             text.push_str("/>\n");
             continue;
         }
         text.push_str(">\n");
         for failure in &case.failures {
             let _ = writeln!(text, "      <failure message=\"{}\"/>", escaped(failure));
+        }
+        for warning in &case.warnings {
+            let _ = writeln!(text, "      <system-out>{}</system-out>", escaped(warning));
         }
         text.push_str("    </testcase>\n");
     }
@@ -89,14 +94,20 @@ mod tests {
     #[test]
     fn foreign_text_stays_text() {
         let cases = [
-            Case { name: "valid".to_owned(), failures: Vec::new() },
-            Case { name: "a<b".to_owned(), failures: vec!["\"x\" & </failure>\u{1b}\nnext".to_owned()] },
+            Case { name: "valid".to_owned(), failures: Vec::new(), warnings: vec!["<late>".to_owned()] },
+            Case {
+                name: "a<b".to_owned(),
+                failures: vec!["\"x\" & </failure>\u{1b}\nnext".to_owned()],
+                warnings: Vec::new(),
+            },
         ];
         assert_eq!(
             junit("b&c", &cases),
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  \
              <testsuite name=\"b&amp;c\" tests=\"2\" failures=\"1\">\n    \
-             <testcase name=\"valid\" classname=\"b&amp;c\"/>\n    \
+             <testcase name=\"valid\" classname=\"b&amp;c\">\n      \
+             <system-out>&lt;late&gt;</system-out>\n    \
+             </testcase>\n    \
              <testcase name=\"a&lt;b\" classname=\"b&amp;c\">\n      \
              <failure message=\"&quot;x&quot; &amp; &lt;/failure&gt;\\u{1b}&#10;next\"/>\n    \
              </testcase>\n  </testsuite>\n</testsuites>"

@@ -277,9 +277,8 @@ const DEPLOYMENT_POINTS: [(&[&str], Option<&str>); 13] = [
         &[
             "catalogd::authorities_are_read_again_and_proxies_are_used",
             "catalogd::mirrors_and_blocks_of_the_registries_configuration_count",
-            "operator::a_tag_that_moves_brings_the_upgrade_at_the_next_poll",
         ],
-        None,
+        Some("update.feature"),
     ),
     (
         &[
@@ -293,7 +292,7 @@ const DEPLOYMENT_POINTS: [(&[&str], Option<&str>); 13] = [
             "operator::priorities_decide_between_catalogs",
             "operator::a_configuration_that_does_not_fit_is_told_with_the_field",
             "operator-controller::past_the_deadline_the_last_status_is_kept_in_the_message",
-            "operator::an_extension_tells_of_the_collision_and_heals",
+            "operator::what_only_a_person_can_remove_is_stalled_with_the_remedy",
             "operator::a_probe_that_fails_says_why",
             "operator::annotations_are_checked_before_they_are_stored",
             "operator::leaving_the_catalogs_paths_brings_a_warning",

@@ -248,7 +248,7 @@ async fn a_refused_crd_change_names_the_objects_it_would_hurt() -> Result<()> {
             &format!("CRDs\n  widgets.{group}\n    refused: "),
             &format!("      {name}/one: would lose fields\n"),
             "Dry-run\n  6 objects accepted\n",
-            &format!("Blocked\n  CRD \"widgets.{group}\" cannot be replaced without harm"),
+            &format!("Blocked\n  CRD \"widgets.{group}\" cannot be replaced safely"),
         ],
     )?;
     ensure!(!shown.text.contains("hidden-value"), "a custom resource is quoted in\n{}", shown.text);
@@ -356,7 +356,7 @@ async fn a_namespace_or_an_account_that_was_created_again_blocks_the_plan() -> R
 async fn questions_that_cannot_be_answered_are_errors() -> Result<()> {
     let scenario = Scenario::shared("planerrors").await?;
     for (args, wanted) in [
-        (&["diff", "no-such-extension"][..], "reading ClusterExtension \"no-such-extension\": "),
+        (&["diff", "no-such-extension"][..], "there is no ClusterExtension \"no-such-extension\""),
         (&["status", "no-such-extension"], "there is no ClusterExtension \"no-such-extension\""),
         (&["status", "--context", "nowhere"], "--context nowhere: "),
     ] {

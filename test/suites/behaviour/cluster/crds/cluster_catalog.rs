@@ -136,6 +136,7 @@ async fn defaults_are_filled_in() -> Result<()> {
 
 #[tokio::test]
 async fn columns_are_in_their_order() -> Result<()> {
-    assert_eq!(columns::<ClusterCatalog>().await?, ["Name", "LastUnpacked", "Serving", "Age"]);
+    let names = columns::<ClusterCatalog>().await?;
+    assert_eq!(names, ["Name", "LastUnpacked", "Serving", "Ready", "Age", "Message"]);
     Ok(())
 }

@@ -196,6 +196,8 @@ async fn objects_in_place_keep_every_field() -> Result<()> {
 
 #[tokio::test]
 async fn columns_are_in_their_order() -> Result<()> {
-    assert_eq!(columns::<ClusterObjectSet>().await?, ["Name", "Available", "Progressing", "Age"]);
+    let names = columns::<ClusterObjectSet>().await?;
+    let wanted = ["Name", "Available", "Progressing", "Revision", "Version", "State", "Age", "Message"];
+    assert_eq!(names, wanted);
     Ok(())
 }
