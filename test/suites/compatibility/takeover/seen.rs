@@ -38,11 +38,12 @@ const KEPT: [&str; 9] = [
 ];
 /// What appears beside revisions with their content and what the administrator applied: kind, name if it is one object,
 /// and who makes it.
-const APPEAR: [(&str, &str, &str); 8] = [
+const APPEAR: [(&str, &str, &str); 9] = [
     ("ClusterObjectSet", "", "we; how many there are is compared elsewhere"),
     ("Event", "", "everybody, to tell what happens"),
     ("Lease", "", "whoever leads, and nodes"),
     ("ConfigMap", "kube-root-ca.crt", "the cluster, in each namespace"),
+    ("ServiceAccount", "default", "the cluster, in each namespace"),
     ("ConfigMap", "catalogd-serving-cert", "we: what clients of the catalogs trust"),
     ("Secret", "catalogd-serving-cert", "we: what the catalogs are served with"),
     ("Endpoints", "", "the cluster, of Services: the dumps have none"),
