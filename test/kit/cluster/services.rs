@@ -25,8 +25,10 @@ impl Cluster {
         services.create(&PostParams::default(), &service).await.context("creating a Service")?;
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {"name": name},
-            "spec": {"schedulerName": "none", "containers": [{"name": "c", "image": "nowhere.example.com/none"}],
-                "automountServiceAccountToken": false},
+            "spec": {"schedulerName": "none", "automountServiceAccountToken": false,
+                "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+                "containers": [{"name": "c", "image": "nowhere.example.com/none", "securityContext":
+                    {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}]},
         }))?;
         let pods: Api<Pod> = Api::namespaced(client, namespace);
         pods.create(&PostParams::default(), &pod).await.context("creating a Pod")?;
