@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use futures::{FutureExt as _, StreamExt as _};
+use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -201,8 +201,8 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     let mut sightings = Changes::new();
-    add(&mut sightings, &client, chance, sighting::<ValidatingAdmissionPolicy>);
-    add(&mut sightings, &client, chance, sighting::<ValidatingAdmissionPolicyBinding>);
+    add(&mut sightings, &client, chance, changed_policy::<ValidatingAdmissionPolicy>);
+    add(&mut sightings, &client, chance, changed_policy::<ValidatingAdmissionPolicyBinding>);
     let backoff = Backoff::new(RETRY);
     let mut reported = false;
     loop {
@@ -237,40 +237,18 @@ pub(crate) async fn run(
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
-            Some(first) = sightings.next() => {
-                doubted(&guard, first);
+            Some(()) = sightings.next() => {
+                guard.doubt("a policy has just changed");
                 tokio::time::sleep(GATHER).await;
-                while let Some(Some(another)) = sightings.next().now_or_never() {
-                    doubted(&guard, another);
-                }
             }
         }
     }
 }
 
-/// What the watches show of the policies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sighting {
-    /// All were listed: what changed before, since the last comparison, is not in the watch.
-    Listed,
-    /// One of ours has changed.
-    Changed,
-}
-
-fn doubted(guard: &Guard, sighting: Sighting) {
-    if sighting == Sighting::Changed {
-        guard.doubt("a policy has just changed");
-    }
-}
-
-fn sighting<K>(event: Event<PartialObjectMeta<K>>) -> Option<Sighting> {
-    match event {
-        Event::InitDone => Some(Sighting::Listed),
-        Event::Apply(object) | Event::Delete(object) => {
-            NAMES.contains(&object.metadata.name?.as_str()).then_some(Sighting::Changed)
-        }
-        Event::Init | Event::InitApply(_) => None,
-    }
+/// Whether an event is a change of one of ours.
+fn changed_policy<K>(event: Event<PartialObjectMeta<K>>) -> Option<()> {
+    let (Event::Apply(object) | Event::Delete(object)) = event else { return None };
+    NAMES.contains(&object.metadata.name?.as_str()).then_some(())
 }
 
 /// The policies that are not as they should be, and what is wrong with each.
@@ -320,7 +298,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use http::{Request, Response};
     use kube::client::Body;
@@ -348,16 +326,6 @@ mod tests {
         assert!(guard.complaint_about_deletion().is_some());
     }
 
-    /// The policy or binding of this name, as it should be.
-    fn policy(plural: &str, name: &str) -> Value {
-        let suffix = if plural.ends_with("bindings") { "Binding" } else { "" };
-        let kind = format!("ValidatingAdmissionPolicy{suffix}");
-        let all = objects("system").unwrap();
-        all.into_iter()
-            .find(|o| o["kind"] == kind.as_str() && o["metadata"]["name"] == name)
-            .unwrap_or_default()
-    }
-
     /// An API server that has all policies, once it has refused so many reads.
     fn refusing(refusals: usize) -> Client {
         let left = Arc::new(AtomicUsize::new(refusals));
@@ -375,59 +343,18 @@ mod tests {
                 let (code, answer) = if refused.is_ok() {
                     (503, json!({"kind": "Status", "status": "Failure", "message": "not now", "code": 503}))
                 } else {
-                    (200, policy(plural, name))
+                    let is_binding = plural.ends_with("bindings");
+                    let kind =
+                        format!("ValidatingAdmissionPolicy{}", if is_binding { "Binding" } else { "" });
+                    let all = objects("system").unwrap();
+                    let found = all.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
+                    (200, found.cloned().unwrap_or_default())
                 };
                 let body = Body::from(answer.to_string().into_bytes());
                 Response::builder().status(code).body(body).map_err(tower::BoxError::from)
             }
         });
         Client::new(service, "default")
-    }
-
-    /// An API server whose policies are all deleted right before they are listed for the first time.
-    fn losing_all() -> Client {
-        let is_listed = Arc::new(AtomicBool::new(false));
-        let service = tower::service_fn(move |request: Request<Body>| {
-            let is_listed = is_listed.clone();
-            async move {
-                let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
-                let (plural, name) = path.rsplit_once('/').unwrap_or_default();
-                if query.contains("watch=true") {
-                    std::future::pending::<()>().await;
-                }
-                let (code, answer) = if NAMES.contains(&name) && !is_listed.load(Ordering::SeqCst) {
-                    (200, policy(plural, name))
-                } else if NAMES.contains(&name) {
-                    (404, json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}))
-                } else {
-                    is_listed.store(true, Ordering::SeqCst);
-                    (
-                        200,
-                        json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-                                 "metadata": {"resourceVersion": "1"}, "items": []}),
-                    )
-                };
-                let body = Body::from(answer.to_string().into_bytes());
-                Response::builder().status(code).body(body).map_err(tower::BoxError::from)
-            }
-        });
-        Client::new(service, "default")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn policies_that_go_before_they_are_watched_are_missed() {
-        let (client, guard) = (losing_all(), Guard::new(&mut Registry::default()));
-        let (stop, chance) = (CancellationToken::new(), Chance::seeded(1));
-        let events = Events::new(client.clone(), "test");
-        let running = run(client, &chance, "system", guard.clone(), events, || {}, stop.clone());
-        let watching = async {
-            guard.ready().await;
-            assert_eq!(guard.enforcement(), Enforcement::InForce);
-            tokio::time::sleep(Duration::from_mins(1)).await;
-            stop.cancel();
-        };
-        tokio::join!(running, watching);
-        assert_eq!(guard.enforcement(), Enforcement::Broken);
     }
 
     #[tokio::test(start_paused = true)]
