@@ -2,7 +2,7 @@
 CARGO ?= cargo
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: help demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types install-manifest image release requirements check-rust check-tools
+.PHONY: help demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types grpc install-manifest image release requirements check-rust check-tools
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,8 +61,8 @@ previous: check-tools ## images and install.yaml of the commit PREVIOUS, from wh
 	@cp $(PREVIOUS_FOLDER)/tree/config/install.yaml $(PREVIOUS_FOLDER) && rm -rf $(PREVIOUS_FOLDER)/tree
 
 bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
-	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-cli -p olm-test \
-		--bin operator-controller --bin catalogd --bin olm --bin olm-bench --bin olm-test-supervisor
+	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-classic -p olm-cli -p olm-test \
+		--bin operator-controller --bin catalogd --bin olm-classic --bin olm --bin olm-bench --bin olm-test-supervisor
 	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked --release -p olm-test --bin olm-bench
 
 FUZZ_SECONDS ?= 60
@@ -83,7 +83,7 @@ manifests: ## writes the generated part of config/
 
 # Where the images are pushed to; kubelets find them under this name.
 IMAGE_PREFIX ?= localhost/olmv1
-PROGRAMS ?= operator-controller catalogd olm
+PROGRAMS ?= operator-controller catalogd olm-classic olm
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 IMAGE_TARGET ?= $(HOST)
 IMAGE_BINARIES = $(TARGET)/$(IMAGE_TARGET)/release
@@ -99,7 +99,7 @@ PACK = $(if $(filter $(HOST),$(IMAGE_TARGET)),$(IMAGE_BINARIES)/olm-image-build,
 
 image: check-rust ## one OCI archive for each program, for ctr, podman, kind and docker
 	@$(STATIC) $(CARGO) build --locked --release --target $(IMAGE_TARGET) \
-		-p operator-controller -p catalogd -p olm-cli -p olm-sample-operator -p olm-image-build \
+		-p operator-controller -p catalogd -p olm-classic -p olm-cli -p olm-sample-operator -p olm-image-build \
 		--bin olm-image-build $(PROGRAMS:%=--bin %)
 	@$(PACK) --binaries $(IMAGE_BINARIES) --out $(IMAGES) --prefix $(IMAGE_PREFIX) $(PROGRAMS)
 
@@ -111,6 +111,9 @@ release: check-rust ## programs, images, chart, manifests, bills of materials, p
 	@$(CARGO) build --locked -p olm-release
 	@$(STATIC) $(TARGET)/debug/olm-release --out target/dist \
 		--profile $(RELEASE_PROFILE) --prefix $(IMAGE_PREFIX) $(RELEASE_FLAGS)
+
+grpc: ## writes the messages of the registry API from lib/infra/registry/proto
+	$(CARGO) run --quiet --locked -p olm-grpc-gen
 
 kubernetes-types: ## writes the table of Kubernetes' types, of the version in test/kit/controlplane/go.mod
 	$(CARGO) run --quiet --locked -p olm-kubernetes-types

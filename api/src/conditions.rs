@@ -367,6 +367,11 @@ pub fn truncate(mut message: String) -> String {
     message
 }
 
+/// A sentence and what to do, on one line: `kubectl get` shows the first line of a message and no other.
+pub fn with_remedy(sentence: &str, remedy: &str) -> String {
+    format!("{}. {remedy}", sentence.trim_end_matches('.'))
+}
+
 fn whole_seconds(now: Timestamp) -> Timestamp {
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }

@@ -57,8 +57,8 @@ fn correct(schema: &mut JSONSchemaProps) {
     }
 }
 
-/// What every Kubernetes object has; the API server checks it by itself, `kubectl explain` shows it.
-fn add_type_meta(root: &mut JSONSchemaProps) {
+/// Adds what every Kubernetes object has; the API server checks it by itself, `kubectl explain` shows it.
+pub fn add_type_meta(root: &mut JSONSchemaProps) {
     let described = |type_: &str, description: &str| JSONSchemaProps {
         type_: Some(type_.to_owned()),
         description: (!description.is_empty()).then(|| description.to_owned()),

@@ -11,4 +11,5 @@ pub mod v1;
 
 pub use conditions::{
     Activity, ConditionStatus, ConditionType, ConditionUpdate, ConditionWriter, Conditions, Reason,
+    with_remedy,
 };

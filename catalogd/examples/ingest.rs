@@ -11,7 +11,7 @@ use std::{
     time::Instant,
 };
 
-use catalogd::{CatalogFiles, CatalogStore, LocalReader};
+use catalogd::{CatalogFiles, CatalogReader as _, CatalogStore, LocalReader};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -5,12 +5,13 @@
 //! empty last block, and a checksum combined from those of the segments, because common clients stop at the
 //! end of the first member. An answer with single lines of a run has no compressed form.
 
-mod checksum;
 mod file;
 pub(crate) mod worker;
 mod write;
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt};
+
+use zlib_rs::crc32::crc32_combine_op;
 
 use crate::store::FileSum;
 
@@ -46,7 +47,7 @@ struct Segment {
 fn sum_of(table: &[Segment]) -> FileSum {
     table.iter().fold(FileSum::default(), |sum, segment| FileSum {
         bytes: segment.raw_end,
-        crc32: checksum::appended(sum.crc32, segment.crc32, segment.shift),
+        crc32: crc32_combine_op(sum.crc32, segment.crc32, segment.shift),
     })
 }
 
@@ -84,7 +85,7 @@ impl Segments {
                 return None;
             }
             for segment in &self.table[first..=last] {
-                crc32 = checksum::appended(crc32, segment.crc32, segment.shift);
+                crc32 = crc32_combine_op(crc32, segment.crc32, segment.shift);
             }
             bytes += wanted.end - wanted.start;
             let range = before.map_or(0, |segment| segment.end)..self.table[last].end;

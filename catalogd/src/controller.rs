@@ -10,30 +10,30 @@
 mod decide;
 mod fetch;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::{Client, Resource, ResourceExt, api::ObjectMeta};
 use olm_api::{
+    ConditionType,
     names::{CATALOG_NAME_LABEL, CATALOGD_FIELD_MANAGER, DELETE_SERVER_CACHE_FINALIZER},
     v1::{AvailabilityMode, ClusterCatalog, ClusterCatalogStatus},
 };
-use olm_runtime::{Clock, EventPublisher, Job, MemoryBudget, Next, ObjectWriter, PANIC_REPORT};
+use olm_runtime::{Clock, EventPublisher, Job, MemoryBudget, Next, ObjectWriter, PANIC_REPORT, Reconciler};
 use tokio::sync::watch;
 
 use crate::{
-    CatalogSource, CatalogStore, CatalogdError, Generation,
+    CatalogSource, CatalogStore, CatalogdError, Generation, Interest,
     status::{Facts, Outcome, Served, status},
 };
 use decide::{Check, decide, poll_interval};
-pub(crate) use fetch::FetchJobs;
-use fetch::{Fetcher, in_progress};
+pub use fetch::{FetchJobs, Fetched, Fetcher, Pulling, in_progress};
 
 /// Longest value of a label.
 const LABEL_BYTES_MAX: usize = 63;
 
 /// Everything a reconcile needs.
-pub(crate) struct Reconciler {
+pub(crate) struct CatalogReconciler {
     pub(crate) store: Arc<CatalogStore>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) leader: watch::Receiver<bool>,
@@ -41,6 +41,7 @@ pub(crate) struct Reconciler {
     pub(crate) base_url: String,
     events: EventPublisher,
     fetcher: Arc<Fetcher>,
+    source: Arc<dyn CatalogSource>,
     jobs: FetchJobs,
     objects: ObjectWriter<ClusterCatalog>,
 }
@@ -73,7 +74,37 @@ impl From<CatalogdError> for Observed {
     }
 }
 
-impl Reconciler {
+impl Reconciler for CatalogReconciler {
+    type Object = ClusterCatalog;
+    type Interest = Interest;
+
+    const CONDITION: &'static str = ConditionType::Serving.as_str();
+
+    fn state(catalog: &ClusterCatalog) -> Option<(&str, &str)> {
+        catalog.status.as_ref()?.conditions.state(ConditionType::Serving)
+    }
+
+    /// As far as that is this replica's part.
+    async fn reconcile(&self, catalog: &ClusterCatalog) -> (Next, BTreeSet<Interest>) {
+        let interests = [Interest::Part, Interest::Job(catalog.name_any())];
+        (self.next(catalog).await, interests.into())
+    }
+
+    /// As far as that is this replica's part.
+    async fn report_panic(&self, catalog: &ClusterCatalog) {
+        if !*self.leader.borrow() {
+            return;
+        }
+        let outcome = Outcome::Failed { message: PANIC_REPORT, terminal: false, advice: None };
+        match self.report(&catalog.name_any(), catalog, outcome).await {
+            Ok(Some(_)) => self.warn(catalog, false, PANIC_REPORT).await,
+            Ok(None) => {}
+            Err(error) => tracing::warn!(catalog = catalog.name_any(), %error, "reporting a panic"),
+        }
+    }
+}
+
+impl CatalogReconciler {
     pub(crate) fn new(
         client: Client,
         store: Arc<CatalogStore>,
@@ -84,13 +115,12 @@ impl Reconciler {
         jobs: FetchJobs,
     ) -> Self {
         let events = EventPublisher::new(client.clone(), "catalogd", None);
-        let fetcher = Arc::new(Fetcher::new(Arc::clone(&store), source, Arc::clone(&clock), memory));
+        let fetcher = Arc::new(Fetcher::new(Arc::clone(&store), Arc::clone(&clock), memory));
         let objects = ObjectWriter::new(client, CATALOGD_FIELD_MANAGER, Arc::clone(&clock));
-        Self { store, clock, leader, base_url, events, fetcher, jobs, objects }
+        Self { store, clock, leader, base_url, events, fetcher, source, jobs, objects }
     }
 
-    /// Reconciles one catalog, as far as that is this replica's part.
-    pub(crate) async fn reconcile(&self, catalog: &ClusterCatalog) -> Next {
+    async fn next(&self, catalog: &ClusterCatalog) -> Next {
         let name = catalog.name_any();
         if let Some(left) = self.objects.behind(catalog) {
             return Next::After(left);
@@ -104,19 +134,6 @@ impl Reconciler {
             self.store.set_tried(&name);
         }
         next
-    }
-
-    /// Reports on the catalog that its reconcile panicked, if that is this replica's part.
-    pub(crate) async fn report_panic(&self, catalog: &ClusterCatalog) {
-        if !*self.leader.borrow() {
-            return;
-        }
-        let outcome = Outcome::Failed { message: PANIC_REPORT, terminal: false, advice: None };
-        match self.report(&catalog.name_any(), catalog, outcome).await {
-            Ok(Some(_)) => self.warn(catalog, false, PANIC_REPORT).await,
-            Ok(None) => {}
-            Err(error) => tracing::warn!(catalog = catalog.name_any(), %error, "reporting a panic"),
-        }
     }
 
     async fn follow(&self, name: &str, catalog: &ClusterCatalog) -> Result<Next, CatalogdError> {
@@ -261,9 +278,10 @@ impl Reconciler {
     }
 
     /// The state of the job that fetches a catalog's content from `source`.
-    fn fetch(&self, name: &str, source: &str) -> Job<fetch::Fetched, fetch::Pulling, CatalogdError> {
+    fn fetch(&self, name: &str, source: &str) -> Job<Fetched, Pulling, CatalogdError> {
         self.jobs.request(name, &key(name, source), |context| {
-            Arc::clone(&self.fetcher).fetch(name.to_owned(), source.to_owned(), context)
+            let (fetcher, registry) = (Arc::clone(&self.fetcher), Arc::clone(&self.source));
+            fetcher.fetch(name.to_owned(), source.to_owned(), registry, context)
         })
     }
 

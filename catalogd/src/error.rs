@@ -27,6 +27,8 @@ pub enum CatalogdError {
         terminal: bool,
         /// What to do about it.
         advice: Option<&'static str>,
+        /// Whether the image has no file-based catalog at all.
+        is_no_catalog: bool,
     },
     /// Removing content failed.
     #[error("error deleting content: {0}")]
@@ -54,7 +56,7 @@ impl CatalogdError {
     }
 
     /// The remedy, for a person; `None` where the error may pass by itself, or names it.
-    pub(crate) fn advice(&self) -> Option<&'static str> {
+    pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::NoImage(_) => Some("Set spec.source.image.ref to an image."),
             Self::Pull(PullError::Refused(_)) => Some(
@@ -69,6 +71,15 @@ impl CatalogdError {
         }
     }
 
+    /// Whether the image has no file-based catalog at all.
+    pub fn is_no_catalog(&self) -> bool {
+        match self {
+            Self::Pull(error) => matches!(error, PullError::Refused(_)),
+            Self::Known { is_no_catalog, .. } => *is_no_catalog,
+            _ => false,
+        }
+    }
+
     /// Whether the image is at fault, so that the same digest fails always.
     pub(crate) fn is_content(&self) -> bool {
         match self {
@@ -76,7 +87,7 @@ impl CatalogdError {
             Self::Store(StoreError::Ingest(error)) => error.is_content(),
             Self::NoImage(_)
             | Self::Known { .. }
-            | Self::Store(StoreError::Io { .. } | StoreError::Cancelled)
+            | Self::Store(StoreError::Io { .. } | StoreError::Rejected(_) | StoreError::Cancelled)
             | Self::Remove(_)
             | Self::Api(_)
             | Self::Thread(_)

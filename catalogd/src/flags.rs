@@ -1,4 +1,4 @@
-//! The flags of catalogs, which operator-controller has too: catalogd runs inside it.
+//! The flags of catalogs, which the programs that catalogd runs inside have too.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -12,7 +12,14 @@ pub struct CatalogFlags {
     /// Folder for catalog content.
     #[arg(long, default_value = "/var/cache/catalogd")]
     cache_dir: PathBuf,
-    /// Address on which catalog content is served [default: :8443 for catalogd, :8444 for operator-controller].
+    #[command(flatten)]
+    serving: ServingFlags,
+}
+
+/// Those of a program that has a folder for content already.
+#[derive(Debug, Clone, Args)]
+pub struct ServingFlags {
+    /// Address on which catalog content is served [default: :8443 for catalogd, :8444 for other programs].
     #[arg(long, default_value = "", hide_default_value = true)]
     catalogs_server_addr: String,
     /// host[:port] under which clients reach the catalog server; goes into status.urls.
@@ -26,13 +33,25 @@ pub struct CatalogFlags {
 impl CatalogFlags {
     /// The settings of catalogd itself, without feature gates.
     pub fn config(&self) -> Result<Config, ConfigError> {
+        self.serving.config(self.cache_dir.clone())
+    }
+
+    /// Where catalog content is served; the program's own `default` without the flag.
+    pub fn address<'a>(&'a self, default: &'a str) -> &'a str {
+        self.serving.address(default)
+    }
+}
+
+impl ServingFlags {
+    /// The settings of catalogd itself with this folder, without feature gates.
+    pub fn config(&self, cache_dir: PathBuf) -> Result<Config, ConfigError> {
         let interval = self.gc_interval.parse::<jiff::SignedDuration>().ok();
         let gc_interval = interval
             .and_then(|interval| interval.try_into().ok())
             .filter(|interval| *interval > Duration::ZERO)
             .ok_or_else(|| ConfigError::GcInterval(self.gc_interval.clone()))?;
         Ok(Config {
-            cache_dir: self.cache_dir.clone(),
+            cache_dir,
             external_address: self.external_address.clone(),
             gc_interval,
             ..Config::default()

@@ -11,7 +11,7 @@ use kube::{
 use olm_api::v1::ClusterCatalog;
 use tokio_util::sync::CancellationToken;
 
-use crate::{CatalogStore, controller::announced};
+use crate::{CatalogStore, controller::announced, is_catalog_name};
 
 /// Collects once the catalogs are known, then every `interval`, until `shutdown`.
 pub(crate) async fn run(
@@ -43,7 +43,7 @@ pub(crate) async fn run(
 
 async fn collect(catalogs: &Store<DeserializeGuard<ClusterCatalog>>, store: &Arc<CatalogStore>) {
     let (store, catalogs) = (Arc::clone(store), catalogs.clone());
-    let exists = move |name: &str| catalogs.get(&ObjectRef::new(name)).is_some();
+    let exists = move |name: &str| !is_catalog_name(name) || catalogs.get(&ObjectRef::new(name)).is_some();
     match tokio::task::spawn_blocking(move || store.retain(exists)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "collecting content that belongs to no catalog"),

@@ -133,9 +133,11 @@ struct Sink {
 }
 
 /// An error that does not know its file yet.
+#[derive(Debug, Error)]
+#[error(transparent)]
 enum Stop {
-    Content(FbcError),
-    Ingest(IngestError),
+    Content(#[from] FbcError),
+    Ingest(#[from] IngestError),
 }
 
 impl Stop {
@@ -144,18 +146,6 @@ impl Stop {
             Self::Content(source) => IngestError::Content { path: shown(path), source },
             Self::Ingest(error) => error,
         }
-    }
-}
-
-impl From<FbcError> for Stop {
-    fn from(error: FbcError) -> Self {
-        Self::Content(error)
-    }
-}
-
-impl From<IngestError> for Stop {
-    fn from(error: IngestError) -> Self {
-        Self::Ingest(error)
     }
 }
 

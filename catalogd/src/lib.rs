@@ -26,11 +26,12 @@ mod testing;
 use std::sync::Arc;
 
 use axum::Router;
-use kube::{Client, ResourceExt};
-use olm_api::{ConditionType, v1::ClusterCatalog};
+use kube::Client;
+use olm_api::v1::ClusterCatalog;
+use olm_object::names::is_subdomain;
 use olm_runtime::{
     BackoffLimits, Chance, Clock, ControllerMetrics, ControllerSettings, Elector, Interests, LeaseLost,
-    MemoryBudget, Metrics, ObjectStates, Source, run_controller,
+    MemoryBudget, Metrics, Source, on_change, run_controller,
 };
 use prometheus_client::registry::Registry;
 use tokio::sync::{broadcast, watch};
@@ -38,18 +39,24 @@ use tokio_util::sync::CancellationToken;
 
 pub use command::Command;
 pub use config::{Config, ConfigError};
+pub use controller::{FetchJobs, Fetched, Fetcher, Pulling, in_progress};
 pub use error::CatalogdError;
-pub use flags::CatalogFlags;
+pub use flags::{CatalogFlags, ServingFlags};
 pub use http::ContentServer;
 #[doc(hidden)]
 pub use http::answer_graphql;
 pub use ingest::IngestError;
 pub use olm_fbc::CatalogFiles;
-pub use reader::{CatalogDirectory, HttpReader, LocalReader, RemoteCatalog, Trust, TrustError};
+pub use reader::{
+    CatalogDirectory, CatalogReader, HttpReader, LocalReader, RemoteCatalog, Trust, TrustError,
+};
 pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
-pub use store::{Announced, CatalogChanged, CatalogStore, FileSum, Generation, Resolution, Slot, StoreError};
+pub use store::{
+    Admit, Announced, BudgetOf, CatalogChanged, CatalogStore, FileSum, Generation, RegistryContent,
+    Resolution, Slot, StoreError,
+};
 
-use controller::{FetchJobs, Reconciler};
+use controller::CatalogReconciler;
 
 /// Name of the controller in logs and metrics.
 pub const CONTROLLER: &str = "catalogd-clustercatalog-controller";
@@ -70,7 +77,6 @@ pub struct Catalogd {
     store: Arc<CatalogStore>,
     server: ContentServer,
     controller_metrics: ControllerMetrics,
-    objects: ObjectStates,
     /// Changes when every catalog is to be reconciled.
     woken: watch::Sender<()>,
 }
@@ -87,12 +93,25 @@ impl Catalogd {
         registry: &mut Registry,
     ) -> Result<Self, StoreError> {
         let store = Arc::new(CatalogStore::open_within(&config.cache_dir, source.disk())?);
+        Ok(Self::of_store(store, config, client, source, clock, metrics, registry))
+    }
+
+    /// As [`Catalogd::new`], with a store that another controller may keep catalogs in too: under names that no ClusterCatalog
+    /// can have. Those are not served, compressed or collected here.
+    pub fn of_store(
+        store: Arc<CatalogStore>,
+        config: Config,
+        client: Client,
+        source: Arc<dyn CatalogSource>,
+        clock: Arc<dyn Clock>,
+        metrics: &Metrics,
+        registry: &mut Registry,
+    ) -> Self {
         let server = ContentServer::new(Arc::clone(&store), &config, registry);
         let controller_metrics = metrics.controller(CONTROLLER);
         let (woken, _) = watch::channel(());
-        let objects = metrics.objects();
         let memory = MemoryBudget::new(limits::CONCURRENT_INGESTS * limits::INGEST_MEMORY_BYTES);
-        Ok(Self { config, client, source, memory, clock, store, server, controller_metrics, objects, woken })
+        Self { config, client, source, memory, clock, store, server, controller_metrics, woken }
     }
 
     /// Catalogs are ingested within this budget from now on, which others share.
@@ -152,7 +171,7 @@ impl Catalogd {
         let fired = interests.clone();
         let ended = move |catalog: &str| fired.fire(&Interest::Job(catalog.to_owned()));
         let jobs = FetchJobs::new(Arc::new(ended), BackoffLimits::default(), chance.clone());
-        let reconciler = Arc::new(Reconciler::new(
+        let reconciler = CatalogReconciler::new(
             self.client,
             Arc::clone(&self.store),
             (self.source, self.memory),
@@ -160,14 +179,13 @@ impl Catalogd {
             leader.clone(),
             self.config.base_url(),
             jobs.clone(),
-        ));
+        );
         let settings = ControllerSettings {
             name: CONTROLLER,
             concurrency: limits::CONCURRENT_RECONCILES,
             backoff: BackoffLimits::default(),
             chance,
         };
-        let objects = self.objects;
         let waking = async {
             tokio::join!(
                 on_change(leader, &shutdown, || interests.fire(&Interest::Part)),
@@ -177,29 +195,8 @@ impl Catalogd {
                 }),
             );
         };
-        let reporter = Arc::clone(&reconciler);
-        let report_panic = move |catalog: Arc<ClusterCatalog>| {
-            let reporter = Arc::clone(&reporter);
-            async move { reporter.report_panic(&catalog).await }
-        };
-        let controller = run_controller(
-            settings,
-            source,
-            &interests,
-            self.controller_metrics,
-            shutdown.clone(),
-            move |catalog: Arc<ClusterCatalog>| {
-                let reconciler = Arc::clone(&reconciler);
-                let conditions = catalog.status.as_ref().map(|status| &status.conditions);
-                let state = conditions.and_then(|all| all.state(ConditionType::Serving));
-                objects.observe(&*catalog, "ClusterCatalog", "Serving", state);
-                async move {
-                    let interests = [Interest::Part, Interest::Job(catalog.name_any())];
-                    (reconciler.reconcile(&catalog).await, interests.into())
-                }
-            },
-            report_panic,
-        );
+        let metrics = self.controller_metrics;
+        let controller = run_controller(settings, source, &interests, metrics, shutdown.clone(), reconciler);
         let collector = gc::run(catalogs, self.store, self.config.gc_interval, shutdown.clone());
         tokio::join!(controller, collector, waking, self.server.run(shutdown.clone()));
     }
@@ -222,6 +219,33 @@ pub async fn campaign(
     elector.lead(shutdown.clone(), work).await
 }
 
+/// The same for a process that holds another lease too: catalogs' lease is campaigned for once `held` is cancelled, so that
+/// one process has both. When it ends, `shutdown` is cancelled.
+///
+/// # Errors
+/// The lease was lost.
+pub async fn campaign_beside(
+    held: &CancellationToken,
+    elector: &Elector,
+    set_leader: impl Fn(bool),
+    ended: &CancellationToken,
+    shutdown: &CancellationToken,
+) -> Result<(), LeaseLost> {
+    // Seen from the start on: a leader that died leaves both, and they run out together.
+    let both = async { held.run_until_cancelled(elector.follow()).await };
+    if shutdown.run_until_cancelled(both).await.is_none() {
+        return Ok(());
+    }
+    let led = campaign(elector, set_leader, ended, shutdown).await;
+    shutdown.cancel();
+    led
+}
+
+/// Whether a ClusterCatalog can have this name. Other controllers of a store have names of another form.
+fn is_catalog_name(name: &str) -> bool {
+    is_subdomain(name)
+}
+
 /// What brings a reconcile of catalogs beside their own changes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Interest {
@@ -234,13 +258,5 @@ enum Interest {
 impl olm_runtime::Interest for Interest {
     fn is_shared(&self) -> bool {
         matches!(self, Self::Part)
-    }
-}
-
-/// Calls `then` whenever a value has changed.
-async fn on_change<T>(mut value: watch::Receiver<T>, shutdown: &CancellationToken, then: impl Fn()) {
-    // The sender is gone at the end of the process only; then nothing changes any more.
-    while let Some(Ok(())) = shutdown.run_until_cancelled(value.changed()).await {
-        then();
     }
 }

@@ -4,11 +4,26 @@ mod remote;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use olm_fbc::{CatalogError, PackageContent};
 
 pub use remote::{CatalogDirectory, HttpReader, RemoteCatalog, Trust, TrustError};
 
 use crate::{CatalogStore, Generation};
+
+/// Reads the content of catalogs, package by package.
+#[async_trait]
+pub trait CatalogReader: Send + Sync {
+    /// The content of `package` in `catalog`; empty when the catalog does not have the package.
+    async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError>;
+
+    /// The packages of `catalog` with the text somewhere in what resolution reads of them, by name. It reads the whole
+    /// catalog: for explanations, not for decisions.
+    async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError>;
+
+    /// The names of the packages of `catalog`.
+    async fn packages(&self, catalog: &str) -> Result<Vec<String>, CatalogError>;
+}
 
 /// The reader over the store of this process.
 #[derive(Debug, Clone)]
@@ -20,18 +35,6 @@ impl LocalReader {
     /// Reads from `store`.
     pub fn new(store: Arc<CatalogStore>) -> Self {
         Self { store }
-    }
-
-    /// The content of `package` in `catalog`; empty when the catalog does not have the package.
-    pub async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
-        let package = package.to_owned();
-        self.read(catalog, move |generation| generation.package(&package).map(Arc::new)).await
-    }
-
-    /// The packages of `catalog` with the text somewhere in their resolver records, by name. It reads the whole catalog.
-    pub async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
-        let text = text.to_owned();
-        self.read(catalog, move |generation| generation.mentioning(&text)).await
     }
 
     /// Reads the content of a catalog on a blocking thread.
@@ -46,5 +49,22 @@ impl LocalReader {
         read.unwrap_or_else(|error| {
             Err(CatalogError::Read { catalog: catalog.to_owned(), cause: error.to_string() })
         })
+    }
+}
+
+#[async_trait]
+impl CatalogReader for LocalReader {
+    async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
+        let package = package.to_owned();
+        self.read(catalog, move |generation| generation.package(&package).map(Arc::new)).await
+    }
+
+    async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        let text = text.to_owned();
+        self.read(catalog, move |generation| generation.mentioning(&text)).await
+    }
+
+    async fn packages(&self, catalog: &str) -> Result<Vec<String>, CatalogError> {
+        self.read(catalog, |generation| Ok(generation.packages().map(str::to_owned).collect())).await
     }
 }

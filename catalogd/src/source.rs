@@ -38,6 +38,9 @@ pub trait CatalogSource: Send + Sync {
         on_progress: OnProgress,
     ) -> Result<Box<dyn CatalogFiles>, PullError>;
 
+    /// Whether the content is delivered to these credentials, without pulling it.
+    async fn check(&self, resolved: &str) -> Result<(), PullError>;
+
     /// The disk that what is pulled shares with what becomes of it; without a limit unless the source has one.
     fn disk(&self) -> DiskBudget {
         DiskBudget::default()
@@ -59,6 +62,10 @@ impl CatalogSource for Puller {
         let reference = CanonicalReference::parse(resolved)?;
         let image = self.pull_with_progress(&reference, |labels| wanted(labels, pinned), on_progress).await?;
         Ok(Box::new(ImageFiles(image.files)))
+    }
+
+    async fn check(&self, resolved: &str) -> Result<(), PullError> {
+        Puller::check(self, &CanonicalReference::parse(resolved)?).await
     }
 
     fn disk(&self) -> DiskBudget {

@@ -15,6 +15,7 @@ use olm_api::{
         CatalogSourceType, ClusterCatalogStatus, ClusterCatalogUrls, ResolvedCatalogSource,
         ResolvedImageSource,
     },
+    with_remedy,
 };
 
 use crate::store::digest_of;
@@ -117,7 +118,7 @@ fn report(writer: &mut ConditionWriter<'_>, facts: &Facts<'_>) {
                 writer.summarize(true, Reason::Succeeded, &message, Activity::None);
                 return;
             }
-            let message = advice.map_or_else(|| message.to_owned(), |advice| format!("{message}\n{advice}"));
+            let message = advice.map_or_else(|| message.to_owned(), |advice| with_remedy(message, advice));
             // It is retried all the same, but cannot succeed before someone acts.
             let activity = if terminal || advice.is_some() {
                 Activity::Stalled(Reason::Blocked, &message)

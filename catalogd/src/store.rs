@@ -8,10 +8,11 @@
 
 mod files;
 mod generation;
+mod registry;
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fmt, fs, io,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -30,6 +31,7 @@ pub use files::FileSum;
 pub(crate) use files::crc32_of;
 pub use generation::Generation;
 pub(crate) use generation::digest_of;
+pub use registry::RegistryContent;
 
 use crate::{
     compressed::{self, Made},
@@ -65,6 +67,9 @@ pub enum StoreError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The content is not admitted; the text says why.
+    #[error("{0}")]
+    Rejected(String),
     /// The content is not wanted any more.
     #[error("the content is not wanted any more")]
     Cancelled,
@@ -118,18 +123,30 @@ pub struct Resolution {
     pub polled_at: Timestamp,
 }
 
+/// The budget that the content of a catalog counts in.
+pub type BudgetOf = Box<dyn Fn(&str) -> DiskBudget + Send + Sync>;
+
+/// Whether content is taken for a catalog; the text says why not.
+pub type Admit = Box<dyn Fn(&str, &Arc<Generation>) -> Result<(), String> + Send + Sync>;
+
 /// The catalogs on one disk.
-#[derive(Debug)]
 pub struct CatalogStore {
     root: PathBuf,
     slots: RwLock<BTreeMap<String, Slot>>,
     changes: broadcast::Sender<CatalogChanged>,
     staged: AtomicU64,
     synced: AtomicBool,
-    disk: DiskBudget,
+    budget_of: BudgetOf,
+    admit: Admit,
     /// Held from a generation's rename until those before it are gone, so that a clean-up meanwhile does not
     /// take the new one for a leftover.
     swap: Mutex<()>,
+}
+
+impl fmt::Debug for CatalogStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CatalogStore").field("root", &self.root).finish_non_exhaustive()
+    }
 }
 
 impl CatalogStore {
@@ -142,19 +159,27 @@ impl CatalogStore {
     /// As [`CatalogStore::open`], within a budget that others may share. Content of an earlier process counts, whether
     /// it fits or not; what is served is never given up.
     pub fn open_within(cache_dir: &Path, disk: DiskBudget) -> Result<Self, StoreError> {
+        Self::open_divided(cache_dir, Box::new(move |_| disk.clone()))
+    }
+
+    /// As [`CatalogStore::open_within`]; each catalog has the budget of its name.
+    pub fn open_divided(cache_dir: &Path, budget_of: BudgetOf) -> Result<Self, StoreError> {
         let root = cache_dir.join(CATALOGS);
         let staging = root.join(STAGING);
         if staging.exists() {
             fs::remove_dir_all(&staging).map_err(io_error("removing", &staging))?;
         }
         files::create_private(&staging)?;
-        let mut slots = BTreeMap::new();
+        let mut slots = BTreeMap::<String, Slot>::new();
         for (name, folder) in files::subfolders(&root)? {
             if name.starts_with('.') {
                 continue;
             }
             files::remove_unfinished(&folder)?;
-            if let Some(generation) = generation::newest(&name, &folder, &disk)? {
+            if let Some(mut generation) = generation::newest(&name, &folder, &budget_of(&name))? {
+                for other in slots.values().filter_map(|slot| slot.generation.as_deref()) {
+                    generation.share_index(other);
+                }
                 slots.insert(name, Slot { generation: Some(Arc::new(generation)), ..Slot::default() });
             }
         }
@@ -165,9 +190,21 @@ impl CatalogStore {
             changes,
             staged: AtomicU64::new(0),
             synced: AtomicBool::new(false),
-            disk,
+            budget_of,
+            admit: Box::new(|_, _| Ok(())),
             swap: Mutex::new(()),
         })
+    }
+
+    /// Takes no new content that `admit` rejects: what was served then stays. Content of an earlier process is not asked for.
+    #[must_use]
+    pub fn admitting(self, admit: Admit) -> Self {
+        Self { admit, ..self }
+    }
+
+    /// The budget that the content of a catalog counts in.
+    pub fn disk_of(&self, catalog: &str) -> DiskBudget {
+        (self.budget_of)(catalog)
     }
 
     /// The state of a catalog.
@@ -247,7 +284,7 @@ impl CatalogStore {
     }
 
     /// Like [`CatalogStore::install`], unless the content is not wanted any more once it is ingested.
-    pub(crate) fn install_unless(
+    pub fn install_unless(
         &self,
         catalog: &str,
         reference: &str,
@@ -255,26 +292,75 @@ impl CatalogStore {
         files: &dyn CatalogFiles,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Arc<Generation>, StoreError> {
+        let places = self.places(catalog, reference)?;
+        let staged = ingest(files, &places.0, &self.disk_of(catalog)).map_err(StoreError::from);
+        let staged = staged.and_then(|ingested| {
+            generation::staged(catalog, reference, unpacked_at, ingested, (&places.0, &places.1))
+        });
+        self.serve(catalog, places, staged, is_cancelled)
+    }
+
+    /// Serves content of the same digest that another catalog of this disk has, from now on. Blocks.
+    ///
+    /// # Errors
+    /// The other catalog has let go of it, or the disk failed; what was served stays.
+    pub fn share(
+        &self,
+        catalog: &str,
+        reference: &str,
+        held: &Generation,
+    ) -> Result<Arc<Generation>, StoreError> {
+        let (places, disk) = (self.places(catalog, reference)?, self.disk_of(catalog));
+        let linked = generation::linked(catalog, reference, held, (&places.0, &places.1), &disk);
+        self.serve(catalog, places, linked, &|| false)
+    }
+
+    /// The content of a digest, of whichever catalog.
+    pub fn held(&self, digest: &str) -> Option<Arc<Generation>> {
+        let slots = self.slots.read();
+        slots
+            .values()
+            .filter_map(|slot| slot.generation.as_ref())
+            .find(|held| held.digest() == digest)
+            .cloned()
+    }
+
+    /// A folder for a generation that is being written, and its place when it is complete.
+    fn places(&self, catalog: &str, reference: &str) -> Result<(PathBuf, PathBuf), StoreError> {
         let number = self.staged.fetch_add(1, Ordering::Relaxed);
         let staging = self.root.join(STAGING).join(format!("{catalog}-{number}"));
         files::create_private(&staging)?;
-        let ingested = ingest(files, &staging, &self.disk).map_err(StoreError::from);
+        Ok((staging, self.root.join(catalog).join(digest_of(reference))))
+    }
+
+    /// Puts a generation in its place and serves it, if it is admitted and still wanted.
+    fn serve(
+        &self,
+        catalog: &str,
+        (staging, target): (PathBuf, PathBuf),
+        staged: Result<Generation, StoreError>,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Arc<Generation>, StoreError> {
+        let admitted = staged.map(Arc::new).and_then(|generation| {
+            (self.admit)(catalog, &generation).map_err(StoreError::Rejected)?;
+            Ok(generation)
+        });
         let _swap = self.swap.lock();
-        let written = ingested.and_then(|ingested| {
+        let placed = admitted.and_then(|generation| {
             if is_cancelled() {
                 return Err(StoreError::Cancelled);
             }
-            let target = self.root.join(catalog).join(digest_of(reference));
-            generation::complete(catalog, reference, unpacked_at, ingested, &staging, &target)
+            generation::place(&staging, &target).map(|()| generation)
         });
-        let generation = match written {
-            Ok(generation) => Arc::new(generation),
+        let generation = match placed {
+            Ok(generation) => generation,
             Err(error) => {
                 // The first error is the reason; leftovers are removed at the next start.
                 let _ = fs::remove_dir_all(&staging);
                 return Err(error);
             }
         };
+        let reference = generation.reference();
         self.update(catalog, |slot| {
             slot.generation = Some(Arc::clone(&generation));
             // The new content is to be served; the status will name it in a moment.
@@ -314,7 +400,7 @@ impl CatalogStore {
         if generation.segments().is_some() {
             return Ok(true);
         }
-        let mut charge = self.disk.empty();
+        let mut charge = self.disk_of(catalog).empty();
         if let Err(full) = charge.grow(generation.bytes() / COMPRESSED_PART) {
             tracing::info!(catalog, %full, "content is served without a compressed form");
             return Ok(false);

@@ -15,7 +15,8 @@ use std::{
 };
 
 use catalogd::{
-    CatalogDirectory, CatalogFiles, CatalogStore, Config, ContentServer, HttpReader, RemoteCatalog,
+    CatalogDirectory, CatalogFiles, CatalogReader as _, CatalogStore, Config, ContentServer, HttpReader,
+    RemoteCatalog,
 };
 use olm_runtime::{ServerLimits, SystemClock, TlsProfile, listen, self_signed, serve, server_config};
 use rustls::{

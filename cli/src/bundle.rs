@@ -73,7 +73,7 @@ pub(crate) struct Pack {
 impl Bundle {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
-            Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Pack(pack) => pack.destination.store(&bundle_image(&pack.folder)?, out).await,
             Self::Diff(diff) => diff.run(out).await,
             Self::Rbac(rbac) => rbac.run(out).await,
             Self::Render(render) => render.run(out).await,
@@ -82,24 +82,22 @@ impl Bundle {
     }
 }
 
-impl Pack {
-    fn image(&self) -> anyhow::Result<PackedImage> {
-        let mut folders = Vec::new();
-        for (name, is_required) in FOLDERS {
-            let path = self.folder.join(name);
-            if path.is_dir() {
-                folders.push((path, name));
-            } else if is_required {
-                bail!("{}: no such folder: a bundle has manifests and metadata", path.display());
-            }
+/// The image of the bundle in a folder.
+pub(crate) fn bundle_image(folder: &Path) -> anyhow::Result<PackedImage> {
+    let mut folders = Vec::new();
+    for (name, is_required) in FOLDERS {
+        let path = folder.join(name);
+        if path.is_dir() {
+            folders.push((path, name));
+        } else if is_required {
+            bail!("{}: no such folder: a bundle has manifests and metadata", path.display());
         }
-        let labels = labels(&self.folder.join(ANNOTATIONS))?;
-        let folders: Vec<(&Path, &str)> =
-            folders.iter().map(|(path, name)| (path.as_path(), *name)).collect();
-        let layer = folders_layer(&folders, Compression::Gzip).context("packing the bundle")?;
-        let image = ImageBuilder::new().layer(layer);
-        Ok(labels.into_iter().fold(image, |image, (key, value)| image.label(key, value)).build())
     }
+    let labels = labels(&folder.join(ANNOTATIONS))?;
+    let folders: Vec<(&Path, &str)> = folders.iter().map(|(path, name)| (path.as_path(), *name)).collect();
+    let layer = folders_layer(&folders, Compression::Gzip).context("packing the bundle")?;
+    let image = ImageBuilder::new().layer(layer);
+    Ok(labels.into_iter().fold(image, |image, (key, value)| image.label(key, value)).build())
 }
 
 /// The annotations of a bundle, which are also its image's labels.

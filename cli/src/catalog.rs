@@ -12,6 +12,7 @@ mod images;
 mod init;
 mod list;
 mod migrate;
+mod mirror;
 mod path;
 mod read;
 mod render;
@@ -20,7 +21,10 @@ mod serve;
 mod template;
 mod validate;
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, bail};
 use catalogd::CONFIGS_LABEL;
@@ -54,6 +58,9 @@ pub(crate) enum Catalog {
     /// Lists every image that packages need, for mirrors and air-gapped clusters.
     #[command(after_help = images::HELP)]
     Images(Box<images::Images>),
+    /// Copies catalogs, with every image that their packages need, to a registry or a folder.
+    #[command(after_help = mirror::HELP)]
+    Mirror(Box<mirror::Mirror>),
     /// Shows what a newer state of a catalog changes, and which versions it strands.
     #[command(after_help = diff::HELP)]
     Diff(Box<diff::Diff>),
@@ -64,7 +71,7 @@ pub(crate) enum Catalog {
     ///
     /// Exit codes: 0 the catalog is valid, 1 it is not, or it cannot be read.
     #[command(
-        after_help = "Examples:\n  olm catalog validate ./catalog\n  olm catalog validate ./catalog --strict -o json"
+        after_help = "Examples:\n  olm catalog validate ./catalog\n  olm catalog validate ./catalog --strict -o json\n  olm catalog validate ./catalogs/*"
     )]
     Validate(Box<validate::Validate>),
     /// Prints the first document of a package: name, default channel, description and icon.
@@ -116,7 +123,7 @@ impl Catalog {
             Self::Render(render) => render.run(out).await,
             Self::Template(template) => template.run(out).await,
             Self::Migrate(migrate) => migrate.run(out).await,
-            Self::Pack(pack) => pack.destination.store(&pack.image()?, out).await,
+            Self::Pack(pack) => pack.destination.store(&catalog_image(&pack.folder)?, out).await,
             Self::Serve(serve) => Box::pin(serve.run(out)).await,
             Self::Validate(command) => command.run(out).await,
             Self::Init(command) => command.run(out),
@@ -125,6 +132,7 @@ impl Catalog {
             Self::Graph(command) => command.run(out).await,
             Self::Diff(command) => command.run(out).await,
             Self::Images(command) => Box::pin(command.run(out)).await,
+            Self::Mirror(command) => Box::pin(command.run(out)).await,
             Self::Path(command) => command.run(out).await,
             Self::Filter(command) => command.run(out).await,
             Self::Compose(command) => command.run(out).await,
@@ -132,14 +140,12 @@ impl Catalog {
     }
 }
 
-impl Pack {
-    fn image(&self) -> anyhow::Result<PackedImage> {
-        let folder = &self.folder;
-        let mut entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-        if entries.next().is_none() {
-            bail!("{}: the folder is empty: a catalog has at least one file", folder.display());
-        }
-        let layer = folder_layer(folder, CONFIGS, Compression::Gzip).context("packing the catalog")?;
-        Ok(ImageBuilder::new().label(CONFIGS_LABEL, CONFIGS).layer(layer).build())
+/// The image of the catalog in a folder.
+pub(crate) fn catalog_image(folder: &Path) -> anyhow::Result<PackedImage> {
+    let mut entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    if entries.next().is_none() {
+        bail!("{}: the folder is empty: a catalog has at least one file", folder.display());
     }
+    let layer = folder_layer(folder, CONFIGS, Compression::Gzip).context("packing the catalog")?;
+    Ok(ImageBuilder::new().label(CONFIGS_LABEL, CONFIGS).layer(layer).build())
 }

@@ -8,13 +8,14 @@ mod served;
 
 use std::{path::PathBuf, str::FromStr};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use olm_fbc::{CatalogError, Meta, PackageContent};
 use olm_object::names::is_subdomain;
+use olm_text::did_you_mean;
 
 pub(crate) use self::{
-    held::{Held, client},
+    held::{Held, client, fetch, open as open_given},
     served::{Served, Way, behind_proxy},
 };
 use crate::{
@@ -95,6 +96,8 @@ impl Named {
 pub(crate) enum Wanted<'a> {
     /// All of them.
     All,
+    /// Those of the packages themselves.
+    Packages,
     /// Those about a package, with the package's own first.
     Package(&'a str),
     /// A bundle, by package and name.
@@ -181,6 +184,15 @@ impl Catalog {
         }
     }
 
+    /// The names of its packages.
+    pub(crate) async fn packages(&self) -> anyhow::Result<Vec<String>> {
+        let take = |names: &mut Vec<String>, meta: &Meta<'_>| {
+            names.push(meta.envelope.name.to_string());
+            Ok(())
+        };
+        self.fold(Wanted::Packages, Vec::new(), take).await
+    }
+
     /// Passes the wanted documents to `take`, one after another in the order of the catalog; no more than one is in memory.
     pub(crate) async fn fold<T: Send + 'static>(
         &self,
@@ -197,8 +209,24 @@ impl Catalog {
     }
 }
 
+/// Reports that no catalog has a package, with those that were probably meant.
+pub(crate) async fn no_package(package: &str, catalogs: &[Catalog]) -> anyhow::Error {
+    let meant = meant(package, catalogs).await;
+    let meant = meant.unwrap_or_else(|| "\"olm search\" looks for parts of names and texts".to_owned());
+    anyhow!("no catalog has a package {package:?}. {meant}")
+}
+
+/// The packages that were probably meant, as a question. Catalogs that cannot be read are skipped.
+pub(crate) async fn meant(package: &str, catalogs: &[Catalog]) -> Option<String> {
+    let mut names = Vec::new();
+    for catalog in catalogs {
+        names.extend(catalog.packages().await.unwrap_or_default());
+    }
+    did_you_mean(package, names.iter().map(String::as_str))
+}
+
 /// An error of a catalog that cannot be read, in upstream's words.
-fn unreadable(catalog: &str, error: &anyhow::Error) -> CatalogError {
+pub(crate) fn unreadable(catalog: &str, error: &anyhow::Error) -> CatalogError {
     CatalogError::Read { catalog: catalog.to_owned(), cause: causes(error) }
 }
 

@@ -7,9 +7,9 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use olm_api::v1::ClusterExtension;
-use olm_runtime::{connect, if_exists};
+use olm_runtime::connect;
 use operator_controller::plan::Next;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::{
     cluster::Cluster,
     extension::{
         planning::{Planning, inline},
-        revisions::extension,
+        revisions::{extension, found},
         upgrade::Target,
     },
     output::{self, Differs, Format},
@@ -98,10 +98,9 @@ impl Diff {
         let mut wanted = match (&self.file, &self.extension) {
             (Some(path), _) => {
                 let manifest = manifest(path)?;
-                let name = manifest.name_any();
-                let live = if_exists(Api::<ClusterExtension>::all(client.clone()).get(&name)).await;
-                let live = live.with_context(|| format!("reading ClusterExtension {name}"))?;
-                live.map_or(manifest.clone(), |live| applied(live, manifest))
+                found(client, &manifest.name_any())
+                    .await?
+                    .map_or(manifest.clone(), |live| applied(live, manifest))
             }
             (None, name) => extension(client, name.as_deref().unwrap_or_default()).await?,
         };

@@ -14,6 +14,7 @@ pub(crate) mod planning;
 mod question;
 pub(crate) mod revisions;
 mod rollback;
+mod run;
 mod uninstall;
 pub(crate) mod upgrade;
 mod waiting;
@@ -28,6 +29,9 @@ pub(crate) enum ExtensionCommand {
     /// Installs a package with all that it needs, after showing the plan.
     #[command(after_help = install::HELP)]
     Install(Box<install::Install>),
+    /// Tries what no catalog has.
+    #[command(subcommand)]
+    Run(run::Run),
     /// Upgrades an extension to another version or channel, after showing what changes.
     #[command(after_help = upgrade::HELP)]
     Upgrade(Box<upgrade::Upgrade>),
@@ -60,6 +64,7 @@ impl ExtensionCommand {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
             Self::Install(command) => command.run(out).await,
+            Self::Run(command) => Box::pin(command.run(out)).await,
             Self::Upgrade(command) => command.run(out).await,
             Self::Rollback(command) => command.run(out).await,
             Self::Pause(command) => command.run(out).await,

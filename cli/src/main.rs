@@ -6,6 +6,7 @@
 mod bundle;
 mod catalog;
 mod catalogs;
+mod classic;
 mod cluster;
 mod completion;
 mod crd;
@@ -24,7 +25,8 @@ mod version;
 
 use std::{io::Write, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand};
+use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 /// Works with operator catalogs and bundles, and with clusters that install them.
 #[derive(Parser)]
@@ -32,6 +34,9 @@ use clap::{Parser, Subcommand};
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    /// Log requests to standard error; -vv logs more
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
 }
 
 /// The groups of commands.
@@ -86,7 +91,7 @@ impl Command {
             Self::Resolve(command) => command.run(out).await,
             Self::Status(command) => command.run(out).await,
             Self::Diff(command) => command.run(out).await,
-            Self::Extension(command) => command.run(out).await,
+            Self::Extension(command) => Box::pin(command.run(out)).await,
             Self::Crd(command) => command.run(out).await,
             Self::Completion(command) => command.run(out),
             Self::Words(command) => command.run(out),
@@ -117,7 +122,21 @@ fn main() -> ExitCode {
     }
 }
 
+/// Logs what is sent and decided, without the content of requests: it may be secret.
+fn log(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => tracing::Level::DEBUG,
+        _ => tracing::Level::TRACE,
+    };
+    let ours = ["olm", "olm_image", "olm_runtime", "operator_controller", "catalogd"];
+    let targets = Targets::new().with_targets(ours.map(|target| (target, level)));
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(layer).with(targets).init();
+}
+
 fn run(arguments: Arguments, out: &mut output::Output) -> anyhow::Result<()> {
+    log(arguments.verbose);
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .map_err(|_| anyhow::anyhow!("a TLS provider is installed already"))?;

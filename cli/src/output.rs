@@ -1,14 +1,17 @@
 //! Output for people and scripts: text that is safe for a terminal, JSON or YAML.
 
+mod colour;
 mod junit;
 mod list;
 
 use std::io::{self, Stdout, Write};
 
 use clap::ValueEnum;
+use olm_runtime::api_text;
 use olm_text::{one_line, visible, visible_json};
 use serde::Serialize;
 
+pub(crate) use colour::states;
 pub(crate) use junit::{Case, ReportFormat, junit};
 pub(crate) use list::{Column, ListArgs, ListFormat};
 
@@ -171,11 +174,17 @@ pub(crate) fn error(error: &anyhow::Error) {
 /// An error and its causes as one text. Many errors quote their cause: it is not repeated.
 pub(crate) fn causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    for cause in error.chain() {
+        // The API server's own words say it; what kube puts around them is for programmers.
+        let of_api = cause.downcast_ref::<kube::Error>();
+        let cause = of_api.map_or_else(|| cause.to_string(), api_text);
         if text.is_empty() {
             text = cause;
         } else if !text.contains(&cause) {
             text = format!("{text}: {cause}");
+        }
+        if of_api.is_some_and(|error| matches!(error, kube::Error::Api(_))) {
+            break;
         }
     }
     text

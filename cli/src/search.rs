@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::{
     catalogs::{CatalogArgs, Wanted},
+    classic,
     output::{self, Column, Differs, ListArgs},
 };
 
@@ -15,6 +16,7 @@ use crate::{
 pub(crate) const HELP: &str =
     "Every word has to be found; the best place decides the order: name, keywords, display name, provider, short
 description, description. Without words all packages are listed. A package is shown as the head of its default channel.
+Catalogs of OLM Classic are shown as namespace/name (Classic), where the cluster serves PackageManifests.
 
 Exit codes: 0 a package was found, 1 error, 2 none was found.
 
@@ -58,10 +60,36 @@ fn table() -> [Column<Found>; 7] {
 }
 
 impl Search {
+    /// The packages that OLM Classic shows on the cluster, unless other catalogs were named.
+    async fn classic(&self) -> Vec<(String, SearchIndex)> {
+        if !self.catalogs.catalogs.is_empty() {
+            return Vec::new();
+        }
+        let packages = async { classic::packages(&self.catalogs.cluster.client().await?).await };
+        packages.await.unwrap_or_else(|error| {
+            output::warning(&format!("packages of OLM Classic: {}", output::causes(&error)));
+            Vec::new()
+        })
+    }
+
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let mut found = Vec::new();
         let (mut failed, mut read) = (None, 0);
-        for catalog in self.catalogs.open().await? {
+        let classic = self.classic().await;
+        let catalogs = match self.catalogs.open().await {
+            // A cluster with nothing but OLM Classic.
+            Err(error) if !classic.is_empty() => {
+                output::warning(&output::causes(&error));
+                Vec::new()
+            }
+            opened => opened?,
+        };
+        for (catalog, index) in classic {
+            read += 1;
+            let hits = index.search(&self.words).into_iter();
+            found.extend(hits.map(|hit| (0, Found { catalog: catalog.clone(), hit })));
+        }
+        for catalog in catalogs {
             let take = |index: &mut SearchIndex, meta: &olm_fbc::Meta<'_>| {
                 index.push(meta);
                 Ok(())

@@ -13,7 +13,7 @@ use olm_resolve::{CatalogView, ListedVersion, PackageVersions, Request, Resoluti
 use self::page::Page;
 use crate::{
     bundle::Examination,
-    catalogs::{Catalog, CatalogArgs, Wanted},
+    catalogs::{Catalog, CatalogArgs, Wanted, no_package},
     output::{self, Column, Format, ListArgs, ListFormat},
 };
 
@@ -72,12 +72,7 @@ struct Having {
 impl Show {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let all = self.having().await?;
-        let Some((first, others)) = all.split_first() else {
-            bail!(
-                "no catalog has a package {:?}: olm search looks for parts of names and texts",
-                self.package
-            );
-        };
+        let Some((first, others)) = all.split_first() else { bail!("no catalog") };
         let listed = PackageVersions::of(&first.content);
         if self.versions {
             let of_channel = |version: &ListedVersion| {
@@ -106,12 +101,12 @@ impl Show {
         output::answer(out, format, &page, Page::text)
     }
 
-    /// The catalogs that have the package, the one with the highest priority first. Those that cannot be read are reported.
+    /// The catalogs that have the package, at least one, the one with the highest priority first. Those that cannot be read are reported.
     async fn having(&self) -> anyhow::Result<Vec<Having>> {
-        let (mut having, mut failed) = (Vec::new(), None);
+        let (mut having, mut without, mut failed) = (Vec::new(), Vec::new(), None);
         for catalog in self.catalogs.open().await? {
             match catalog.package(&self.package).await {
-                Ok(content) if content.is_empty() => {}
+                Ok(content) if content.is_empty() => without.push(catalog),
                 Ok(content) => having.push(Having { catalog, content }),
                 Err(error) => {
                     output::warning(&error.to_string());
@@ -122,6 +117,7 @@ impl Show {
         having.sort_by_key(|one| (Reverse(one.catalog.priority), one.catalog.name.clone()));
         match failed {
             Some(error) if having.is_empty() => Err(anyhow!(error)),
+            None if having.is_empty() => Err(no_package(&self.package, &without).await),
             _ => Ok(having),
         }
     }

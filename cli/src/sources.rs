@@ -23,7 +23,7 @@ use olm_image::{
     Reference, Refusal, Select, folder_files,
 };
 
-use crate::progress::Bar;
+use crate::{catalogs::fetch, progress::Bar};
 
 /// Largest file with credentials in bytes.
 const AUTH_FILE_BYTES_MAX: u64 = 4 << 20;
@@ -55,6 +55,8 @@ pub(crate) enum Source {
     File(PathBuf),
     /// The text on standard input, written as `-`.
     Input,
+    /// The address of a served catalog.
+    Address(String),
     /// An OCI image layout, and the name of one of its images when it has several.
     Layout(PathBuf, Option<String>),
     /// An image of a registry.
@@ -70,6 +72,9 @@ impl FromStr for Source {
         }
         if text == INPUT {
             return Ok(Self::Input);
+        }
+        if text.starts_with("https://") || text.starts_with("http://") {
+            return Ok(Self::Address(text.to_owned()));
         }
         let path = Path::new(text);
         if path.is_dir() {
@@ -94,6 +99,7 @@ impl fmt::Display for Source {
         match self {
             Self::Folder(path) | Self::File(path) | Self::Layout(path, None) => path.display().fmt(f),
             Self::Input => f.write_str("standard input"),
+            Self::Address(url) => f.write_str(url),
             Self::Layout(path, Some(name)) => write!(f, "{LAYOUT_PREFIX}{}:{name}", path.display()),
             Self::Image(reference) => reference.fmt(f),
         }
@@ -106,10 +112,12 @@ fn layout_at(text: &str) -> anyhow::Result<Source> {
     if LayoutRegistry::is_layout(whole) {
         return Ok(Source::Layout(whole.to_owned(), None));
     }
-    if let Some((folder, name)) = text.rsplit_once(':')
-        && LayoutRegistry::is_layout(Path::new(folder))
-    {
-        return Ok(Source::Layout(folder.into(), Some(name.to_owned())));
+    // Names of images may have colons too.
+    for (colon, _) in text.match_indices(':') {
+        let (folder, name) = (&text[..colon], &text[colon + 1..]);
+        if LayoutRegistry::is_layout(Path::new(folder)) {
+            return Ok(Source::Layout(folder.into(), Some(name.to_owned())));
+        }
     }
     bail!("{text}: not an OCI image layout, which has the files oci-layout and index.json")
 }
@@ -143,7 +151,7 @@ pub(crate) enum Tree {
     Disk(BTreeMap<String, PathBuf>),
     /// Files of an image.
     Image(Files),
-    /// What was on standard input.
+    /// One file without a name: what was on standard input, or was fetched.
     Input(Arc<tempfile::NamedTempFile>),
 }
 
@@ -224,6 +232,9 @@ impl Registries {
                 let tree = Tree::Input(Arc::new(spooled_input()?));
                 Ok(Opened { tree, labels: BTreeMap::new(), image: None })
             }
+            Source::Address(url) => {
+                bail!("{url}: catalogs are served, bundles are not: pass a folder or an image")
+            }
             Source::Layout(folder, name) => {
                 let layout = LayoutRegistry::open(folder)?;
                 let image = layout.image(name.as_deref())?;
@@ -243,8 +254,13 @@ impl Registries {
         }
     }
 
-    /// The files of a catalog; of an image those that its label points to.
-    pub(crate) async fn catalog(&self, source: &Source) -> anyhow::Result<Opened> {
+    /// The files of a catalog; of an image those that its label points to. An address is trusted by the CA in a file.
+    pub(crate) async fn catalog(&self, source: &Source, authority: Option<&Path>) -> anyhow::Result<Opened> {
+        if let Source::Address(url) = source {
+            self.allow_network(url)?;
+            let tree = Tree::Input(Arc::new(fetch(url, authority).await?));
+            return Ok(Opened { tree, labels: BTreeMap::new(), image: None });
+        }
         let select = |labels: &BTreeMap<String, String>| match labels.get(CONFIGS_LABEL) {
             Some(path) => Select::paths([path]),
             None if labels.contains_key(BUNDLE_LABEL) => Err(Refusal::terminal(

@@ -4,20 +4,23 @@ pub(crate) mod facts;
 
 use std::{io::Write, time::Duration};
 
-use anyhow::bail;
 use clap::Args;
 use kube::{Client, ResourceExt};
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
+use operator_controller::catalog_selected;
 
 use self::facts::Status;
 use crate::{
-    cluster::{Cluster, list},
+    classic::Classic,
+    cluster::{Cluster, list, list_if_served},
+    extension::revisions::absent,
     output::{self, Format},
 };
 
 /// The help text below the options.
 pub(crate) const HELP: &str =
-    "Without a name: one line for each ClusterExtension. With a name: its conditions, revisions and catalogs.
+    "Without a name: one line for each ClusterExtension, and for each CatalogSource of OLM Classic. With a name: its
+conditions, revisions, and the catalogs that it may use.
 
 Examples:
   olm status
@@ -59,7 +62,10 @@ impl StatusCommand {
                 let text = if self.extension.is_some() { status.detail() } else { status.table() };
                 text.trim_end().to_owned()
             })?;
-            let text = String::from_utf8(written)?;
+            let mut text = String::from_utf8(written)?;
+            if self.output == Format::Text && self.extension.is_none() {
+                text = output::states(text, "STATE");
+            }
             if text != shown {
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
@@ -73,18 +79,32 @@ impl StatusCommand {
     }
 
     async fn status(&self, client: &Client) -> anyhow::Result<Status> {
-        let catalogs: Vec<ClusterCatalog> = list(client).await?;
+        let classic = match &self.extension {
+            None => Classic::of(client, self.namespace.as_deref()).await?,
+            Some(_) => None,
+        };
+        let mut extensions: Vec<ClusterExtension> = match (list_if_served(client).await?, &classic) {
+            (Some(found), _) => found,
+            // A cluster with nothing but OLM Classic.
+            (None, Some(_)) => return Ok(Status::of(&[], &[], &[]).with(classic)),
+            (None, None) => list(client).await?,
+        };
+        let mut catalogs: Vec<ClusterCatalog> = list(client).await?;
         let sets: Vec<ClusterObjectSet> = list(client).await?;
-        let mut extensions: Vec<ClusterExtension> = list(client).await?;
         if let Some(namespace) = &self.namespace {
             extensions.retain(|extension| extension.spec.namespace == *namespace);
         }
         if let Some(name) = &self.extension {
             extensions.retain(|extension| extension.name_any() == *name);
-            if extensions.is_empty() {
-                bail!("there is no ClusterExtension {name:?}: `olm status` lists all");
-            }
+            let Some(extension) = extensions.first() else { return Err(absent(name)) };
+            catalogs.retain(|catalog| may_use(extension, catalog));
         }
-        Ok(Status::of(&extensions, &sets, &catalogs))
+        Ok(Status::of(&extensions, &sets, &catalogs).with(classic))
     }
+}
+
+/// Whether the extension's selector selects the catalog.
+pub(crate) fn may_use(extension: &ClusterExtension, catalog: &ClusterCatalog) -> bool {
+    let selector = extension.spec.source.catalog.as_ref().and_then(|source| source.selector.as_ref());
+    selector.is_none_or(|selector| catalog_selected(&catalog.name_any(), catalog.labels(), selector))
 }

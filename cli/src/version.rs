@@ -5,17 +5,15 @@ use std::io::Write;
 use anyhow::Context as _;
 use clap::Args;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::ResourceExt;
 use olm_runtime::bounded;
 use serde::Serialize;
 
 use crate::{
-    cluster::Cluster,
+    catalogs::SYSTEM_NAMESPACE,
+    cluster::{Cluster, controllers},
     output::{self, Format, columns},
 };
-
-/// The controllers' label in their manifests.
-const CONTROLLERS: &str = "app.kubernetes.io/part-of=olm";
 
 /// `olm version`
 #[derive(Debug, Args)]
@@ -24,7 +22,7 @@ pub(crate) struct Version {
     #[arg(long)]
     client: bool,
     /// Namespace of the controllers
-    #[arg(long, value_name = "NAMESPACE", default_value = "olmv1-system")]
+    #[arg(long, value_name = "NAMESPACE", default_value = SYSTEM_NAMESPACE)]
     system_namespace: String,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
@@ -63,23 +61,17 @@ impl Version {
     async fn ask(&self, versions: &mut Versions) -> anyhow::Result<()> {
         let client = self.cluster.client().await?;
         versions.kubernetes = Some(bounded(client.apiserver_version()).await?.git_version);
-        versions.controllers = Some(controllers(&client, &self.system_namespace).await?);
+        let running = controllers(&client, &self.system_namespace).await?;
+        versions.controllers = Some(running.iter().filter_map(Controller::of).collect());
         Ok(())
     }
 }
 
-/// The controllers that are not scaled to nothing.
-async fn controllers(client: &Client, namespace: &str) -> anyhow::Result<Vec<Controller>> {
-    let api: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    let listed = bounded(api.list(&ListParams::default().labels(CONTROLLERS))).await;
-    let listed = listed.with_context(|| format!("listing Deployments in namespace {namespace}"))?;
-    let found = listed.items.into_iter().filter_map(|deployment| {
-        let spec = deployment.spec.as_ref()?;
-        let image = spec.template.spec.as_ref()?.containers.first()?.image.clone();
-        (spec.replicas != Some(0))
-            .then(|| Controller { name: deployment.name_any(), image: image.unwrap_or_default() })
-    });
-    Ok(found.collect())
+impl Controller {
+    fn of(deployment: &Deployment) -> Option<Self> {
+        let image = deployment.spec.as_ref()?.template.spec.as_ref()?.containers.first()?.image.clone();
+        Some(Self { name: deployment.name_any(), image: image.unwrap_or_default() })
+    }
 }
 
 impl Versions {

@@ -179,10 +179,13 @@ fn valid_bundles_are_told_with_modes_and_hints() {
         "ServiceMonitor (monitoring.coreos.com)",
         "mounts the volume \\\"gone\\\"",
         "rules in the whole cluster",
-        "may read Secrets of every namespace",
     ] {
         assert!(hints.contains(hint), "{hint}: {hints}");
     }
+    let dangers = answer["dangers"].as_array().expect("a list");
+    let secrets = dangers.iter().find(|group| group["danger"] == "may read Secrets of every namespace");
+    let permissions = secrets.expect("a group")["permissions"].to_string();
+    assert!(permissions.contains("secrets") && permissions.contains("get"), "{permissions}");
     let text = olm(&["bundle", "validate", path(folder.path())]);
     assert!(
         stdout(&text).starts_with("sample.v1.0.0 1.0.0 of package sample is valid\n"),

@@ -5,8 +5,10 @@ mod catalog {
     mod data;
     mod drawing;
     mod input;
+    mod mirror;
     mod parts;
     mod registry;
     mod sample;
+    mod several;
     mod validate;
 }

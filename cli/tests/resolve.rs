@@ -118,29 +118,6 @@ fn a_failure_is_explained_and_shows_in_the_exit_code() {
 }
 
 #[test]
-fn priorities_decide_and_ties_are_named() {
-    let (a, b) = (folder(&two()), folder(&catalog(&[("0.9.0", json!({}), json!([]))])));
-    let (a, b) = (path(a.path()), path(b.path()));
-    let output = resolve(&["--catalog", a, "--catalog", &format!("{b}=5"), "--package", "p"]);
-    assert!(text(&output).starts_with("bundle    p.v0.9.0\n"), "{output:?}");
-    let output = resolve(&["--catalog", a, "--catalog", b, "--package", "p"]);
-    assert!(text(&output).contains("in multiple catalogs with the same priority"), "{output:?}");
-    let stays = [
-        "--catalog",
-        a,
-        "--catalog",
-        &format!("{b}=5"),
-        "--package",
-        "p",
-        "--installed",
-        "1.0.0",
-        "--installed-from",
-        a,
-    ];
-    assert!(text(&resolve(&stays)).starts_with("bundle    p.v1.1.0\n"));
-}
-
-#[test]
 fn requirements_are_told_with_what_would_meet_them() {
     let needs =
         json!([{"type": "olm.package.required", "value": {"packageName": "p", "versionRange": "<1.0.0"}}]);

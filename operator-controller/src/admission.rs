@@ -3,10 +3,11 @@
 //! They are part of the default manifests, generated from here, and the controller compares the cluster's with
 //! these ([`policies`](crate::facts::policies)). They hold for the controller itself, too.
 
+use olm_api::names::EXTENSIONS_PREFIX;
 use olm_yaml::YamlError;
 use serde_json::{Value, json};
 
-use crate::cluster_extension::{KNOWN, UNKNOWN};
+use crate::cluster_extension::{KNOWN, UNKNOWN, short_annotation};
 
 /// ConfigMap in the system namespace with the settings that administrator and policies have to agree about.
 pub(crate) const SETTINGS_CONFIG_MAP: &str = "olmv1-settings";
@@ -76,7 +77,15 @@ fn check_values(spec: &mut Value) {
     let names: Vec<String> = KNOWN.iter().map(|(name, _)| format!("'{name}'")).collect();
     let unknown = format!("variables.changed.filter(k, !(k in [{}]))", names.join(", "));
     push(&mut spec["variables"], json!({"name": "unknown", "expression": unknown}));
-    let rejection = format!("'annotation \"' + variables.unknown.join('\", \"') + '\" {UNKNOWN}'");
+    // What follows the prefix that all of them have; similar is what begins alike, which is what the language can tell.
+    let short: Vec<String> = KNOWN.iter().map(|(name, _)| format!("'{}'", short_annotation(name))).collect();
+    let misspelt = format!("variables.unknown.map(u, u.replace('{EXTENSIONS_PREFIX}', ''))");
+    let similar =
+        format!("[{}].filter(k, {misspelt}.exists(u, k.startsWith(u) || u.startsWith(k)))", short.join(", "));
+    push(&mut spec["variables"], json!({"name": "similar", "expression": similar}));
+    let meant =
+        "(size(variables.similar) == 0 ? '' : '. Did you mean ' + variables.similar.join(' or ') + '?')";
+    let rejection = format!("'annotation \"' + variables.unknown.join('\", \"') + '\" {UNKNOWN}' + {meant}");
     push(
         &mut spec["validations"],
         json!({

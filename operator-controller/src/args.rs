@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long)]
     catalogd_address: Option<String>,
     /// Folder with CA certificates for --catalogd-address [default: the CA that catalogd publishes in the ConfigMap
-    /// catalogd-serving-cert].
+    /// catalogd-serving-cert, in the namespace of its Service].
     #[arg(long, default_value = "", hide_default_value = true)]
     catalogd_cas_dir: String,
     /// ServiceAccount of extensions that name none: [<namespace>/]<name>. Overrides the ConfigMap olmv1-settings; for
@@ -57,7 +57,8 @@ pub(crate) struct Args {
     /// How long the leader tries to renew its Lease before it gives up; shorter than the Lease's duration.
     #[arg(long, default_value = "107s", value_parser = duration)]
     leader_elect_renew_deadline: Duration,
-    /// Time between two attempts to acquire or renew the Lease; shorter than the deadline.
+    /// Time between two attempts to acquire the Lease, or to renew it after an attempt that failed; a third more lies between
+    /// two renewals. Shorter than the deadline.
     #[arg(long, default_value = "26s", value_parser = duration)]
     leader_elect_retry_period: Duration,
 }
@@ -102,12 +103,13 @@ impl Args {
         let default_account =
             self.default_service_account.as_deref().map(|text| account(text, &process.namespace));
         let remote_catalogd = self.catalogd_address.map(|address| RemoteCatalogd {
-            address,
             trust: if self.catalogd_cas_dir.is_empty() {
-                Trust::Published(process.namespace.clone())
+                let namespace = namespace_of(&address).unwrap_or(&process.namespace);
+                Trust::Published(namespace.to_owned())
             } else {
                 Trust::Folder(self.catalogd_cas_dir.into())
             },
+            address,
         });
         let mut catalogd = self.catalogs.config()?;
         let mut gates = Gates::default();
@@ -133,9 +135,26 @@ impl Args {
     }
 }
 
+/// The namespace of a Service, by its address `<name>.<namespace>.svc[.<domain>][:<port>]`.
+fn namespace_of(address: &str) -> Option<&str> {
+    let host = address.split(':').next().unwrap_or_default();
+    let mut labels = host.split('.').skip(1);
+    let namespace = labels.next().filter(|namespace| !namespace.is_empty())?;
+    (labels.next() == Some("svc")).then_some(namespace)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_is_trusted_by_what_its_own_namespace_publishes() {
+        assert_eq!(namespace_of("catalogd-service.olm.svc"), Some("olm"));
+        assert_eq!(namespace_of("catalogd-service.olm.svc.cluster.local:443"), Some("olm"));
+        for elsewhere in ["localhost:8443", "10.0.0.1:443", "catalogs.example.com", "a..svc", "svc", ""] {
+            assert_eq!(namespace_of(elsewhere), None, "{elsewhere}");
+        }
+    }
 
     #[test]
     fn flags_of_both_programs_are_accepted() {

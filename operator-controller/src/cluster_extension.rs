@@ -4,13 +4,14 @@ pub(crate) mod act;
 pub(crate) mod annotations;
 mod context;
 pub(crate) mod decide;
+mod deletion;
 pub(crate) mod observe;
 pub(crate) mod plan;
 mod proposal;
 mod reconcile;
 pub(crate) mod report;
 
-pub(crate) use annotations::{KNOWN, UNKNOWN};
+pub(crate) use annotations::{KNOWN, UNKNOWN, short as short_annotation};
 pub(crate) use context::{Context, Features};
 pub(crate) use observe::revisions::{BundleRecord, Revisions};
 pub(crate) use proposal::{catalog_answer, propose};

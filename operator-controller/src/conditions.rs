@@ -7,7 +7,7 @@ use olm_text::cut;
 /// Characters of a text that a summary repeats.
 const BRIEF_CHARACTERS: usize = 400;
 
-/// The beginning of a text that stands in full in `Progressing`, for summaries: its first line, cut where it is long.
+/// The beginning of a text that is in full in `Progressing`, for summaries: its first line, cut where it is long.
 pub(crate) fn brief(text: &str) -> Cow<'_, str> {
     let first = text.lines().next().unwrap_or_default();
     let short = cut(first, BRIEF_CHARACTERS);

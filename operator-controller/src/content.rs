@@ -1,14 +1,14 @@
 //! Where the content of catalogs comes from: catalogd in this process, or one that runs on its own.
 
-mod reader;
-
 use std::{
     path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
-use catalogd::{CatalogChanged, CatalogDirectory, Catalogd, HttpReader, RemoteCatalog, StoreError, Trust};
+use catalogd::{
+    CatalogChanged, CatalogDirectory, CatalogReader, Catalogd, HttpReader, RemoteCatalog, StoreError, Trust,
+};
 use kube::{
     Client, ResourceExt,
     core::DeserializeGuard,
@@ -22,8 +22,6 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
-
-pub use reader::CatalogReader;
 
 /// How often what could not be fetched is tried again, and folders with authorities are looked at.
 const TICK: Duration = Duration::from_secs(5);

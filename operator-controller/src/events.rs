@@ -138,7 +138,6 @@ fn begun<'a>(
     known.chain(created.map(|created| (&created.bundle, created.added_permissions.as_deref()))).collect()
 }
 
-/// Distinguishes notes; stable, so that a repeated one is counted and not published again.
 /// Reason and message of the failure that a status shows.
 fn failing(status: &ClusterExtensionStatus) -> Option<(Reason, String)> {
     let condition = status.conditions.find(Progressing)?;

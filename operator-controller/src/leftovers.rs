@@ -1,7 +1,7 @@
 //! Objects of an upstream installation that are still in effect, reported once, at the start.
 //!
 //! Applying manifests removes nothing, and an administrator who swaps the images of an installation applies none. Our manifests
-//! bring these objects emptied, under upstream's names; until they are applied, log and Events name what stands in the
+//! bring these objects emptied, under upstream's names; until they are applied, log and Events name what is in the
 //! way and what to apply. Nothing is changed here.
 
 use k8s_openapi::api::{

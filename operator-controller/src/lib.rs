@@ -6,10 +6,8 @@
 
 mod admission;
 mod advice;
-mod bundles;
 mod cluster_extension;
 mod cluster_object_set;
-mod concurrently;
 mod conditions;
 mod config;
 mod content;
@@ -29,9 +27,11 @@ mod webhook_certificates;
 
 pub use admission::objects as admission_objects;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
-pub use content::{CatalogReader, RemoteCatalogd};
-pub use facts::{policies::compare as compare_policies, settings::account};
+pub use content::RemoteCatalogd;
+pub use facts::{
+    catalogs::selected as catalog_selected, policies::missing as missing_policies, settings::account,
+};
 pub use leftovers::leftovers;
 pub use operator::{LEASE, Operator, OperatorError};
-pub use permissions::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
+pub use permissions::{CATALOGD_PERMISSIONS, CLASSIC_PERMISSIONS, PERMISSIONS, Permission, Scope};
 pub use webhook_certificates::{ProviderSetting, Settings as WebhookCertificates};

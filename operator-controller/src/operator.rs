@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use catalogd::{Catalogd, StoreError};
 use olm_bundle::MEMORY_BYTES_MAX;
+use olm_bundles::Bundles;
 use olm_runtime::{LeaseLost, MemoryBudget, Process, ProcessError, SystemClock};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    bundles::Bundles,
     config::Config,
     content::{Content, Remote},
     events::Events,

@@ -1,4 +1,4 @@
-//! The permissions of the program's own identity, and those of a catalogd on its own, as a table: `permissions.yaml`.
+//! The permissions of the programs' own identities as a table: `permissions.yaml`.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -23,6 +23,9 @@ pub struct Permission {
     pub group: String,
     /// Resources.
     pub resources: Vec<String>,
+    /// Names of the objects, if it holds for these alone.
+    #[serde(default)]
+    pub names: Vec<String>,
     /// Verbs.
     pub verbs: Vec<String>,
     /// Its purpose.
@@ -34,6 +37,9 @@ pub static PERMISSIONS: LazyLock<Vec<Permission>> = LazyLock::new(|| permissions
 
 /// All permissions of a catalogd on its own.
 pub static CATALOGD_PERMISSIONS: LazyLock<Vec<Permission>> = LazyLock::new(|| permissions("catalogd"));
+
+/// All permissions of olm-classic with all roles.
+pub static CLASSIC_PERMISSIONS: LazyLock<Vec<Permission>> = LazyLock::new(|| permissions("olm-classic"));
 
 #[expect(clippy::expect_used, reason = "the table is part of the program, and tests read it")]
 fn permissions(program: &str) -> Vec<Permission> {

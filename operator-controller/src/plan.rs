@@ -3,6 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use catalogd::CatalogReader;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Resource,
@@ -15,6 +16,7 @@ use kube::{
 };
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use olm_bundle::MEMORY_BYTES_MAX;
+use olm_bundles::Bundles;
 use olm_fbc::Property;
 use olm_image::Puller;
 use olm_plan::Plan;
@@ -29,10 +31,8 @@ use thiserror::Error;
 
 use crate::{
     admission::SETTINGS_CONFIG_MAP,
-    bundles::Bundles,
     cluster_extension::{Context, catalog_answer, propose},
     config::Gates,
-    content::CatalogReader,
     events::Events,
     facts::{
         catalogs::Catalogs,
@@ -72,7 +72,7 @@ pub enum Next {
         /// What else is to be said.
         notes: Vec<String>,
     },
-    /// A new revision, unless the plan says that something stands in the way.
+    /// A new revision, unless the plan says that something is in the way.
     Revision(Box<NewRevision>),
 }
 
@@ -96,6 +96,8 @@ pub struct CatalogAnswer {
     pub chosen: Result<Resolution, String>,
     /// The other bundles of the package, the closest first.
     pub rejected: Vec<RejectedCandidate>,
+    /// The catalogs that may be used and have the package, or cannot be read.
+    pub catalogs: Vec<String>,
 }
 
 /// Why there is no plan.
@@ -148,32 +150,13 @@ impl Planner {
         Ok(Self { surroundings, accounts, bundles })
     }
 
-    /// The extension `name` of the cluster.
-    ///
-    /// # Errors
-    /// It does not exist or cannot be read.
-    pub async fn extension(&self, name: &str) -> Result<ClusterExtension, PlanError> {
-        let extensions: Api<ClusterExtension> = Api::all(self.accounts.controller());
-        let extension = bounded(extensions.get(name)).await;
-        extension.map_err(|e| read(format!("ClusterExtension {name:?}"), &e))
-    }
-
     /// What the controller would do next for an extension, which need not exist, and need not be as the cluster has it.
     ///
     /// # Errors
     /// No plan can be made for it: the controller's own texts say why.
     pub async fn next(&self, extension: &ClusterExtension) -> Result<Next, PlanError> {
         let default_account = self.default_account(extension).await?;
-        let context = self.context(default_account.clone()).await?;
-        propose(&context, extension, default_account.as_ref()).await.map_err(|error| {
-            // The controller's own words, with what it knows beyond them.
-            let text = match error.explanation() {
-                Some(more) => format!("{error}\n{more}"),
-                None => error.to_string(),
-            };
-            let is_configuration = error.is_configuration();
-            if is_configuration { PlanError::Configuration(text) } else { PlanError::Stopped(text) }
-        })
+        next(&self.context(default_account).await?, extension).await
     }
 
     /// The bundle that the catalogs have for an extension, whatever is installed or paused, and those they have not.
@@ -181,8 +164,26 @@ impl Planner {
     /// # Errors
     /// The catalogs cannot be read.
     pub async fn resolution(&self, extension: &ClusterExtension) -> Result<CatalogAnswer, PlanError> {
-        let context = self.context(None).await?;
-        catalog_answer(&context, extension).await.map_err(PlanError::Stopped)
+        catalog_answer(&self.context(None).await?, extension).await.map_err(PlanError::Stopped)
+    }
+
+    /// That bundle, and what the controller would do next.
+    ///
+    /// # Errors
+    /// The cluster cannot be read.
+    pub async fn explain(
+        &self,
+        extension: &ClusterExtension,
+    ) -> Result<(Result<CatalogAnswer, String>, Result<Next, PlanError>), PlanError> {
+        let (default_account, unread) = match self.default_account(extension).await {
+            Ok(account) => (account, None),
+            Err(error) => (None, Some(error)),
+        };
+        let context = self.context(default_account).await?;
+        let answer = catalog_answer(&context, extension).await;
+        let next =
+            if let Some(error) = unread { Err(error) } else { Box::pin(next(&context, extension)).await };
+        Ok((answer, next))
     }
 
     async fn context(&self, default_account: Option<AccountRef>) -> Result<Context, PlanError> {
@@ -227,6 +228,17 @@ impl Planner {
         let map = map.map_err(|e| read(format!("ConfigMap {SETTINGS_CONFIG_MAP:?}"), &e))?;
         Ok(map.as_ref().and_then(settings::account_of))
     }
+}
+
+async fn next(context: &Context, extension: &ClusterExtension) -> Result<Next, PlanError> {
+    propose(context, extension).await.map_err(|error| {
+        // The controller's own words, with what it knows beyond them.
+        let text = match error.explanation() {
+            Some(more) => format!("{error}\n{more}"),
+            None => error.to_string(),
+        };
+        if error.is_configuration() { PlanError::Configuration(text) } else { PlanError::Stopped(text) }
+    })
 }
 
 fn read(what: String, error: &kube::Error) -> PlanError {

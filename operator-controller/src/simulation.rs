@@ -12,6 +12,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use olm_bundle::MEMORY_BYTES_MAX;
+use olm_bundles::Bundles;
 use olm_image::{Puller, PullerConfig};
 use olm_runtime::{Accounts, Chance, Clock, MemoryBudget, Metrics};
 use prometheus_client::registry::Registry;
@@ -19,7 +20,6 @@ use tokio::time::Instant;
 
 use crate::{
     Gates, ProviderSetting,
-    bundles::Bundles,
     content::Content,
     facts::{platform::Platform, policies::Guard},
     metrics::DriftRepairs,

@@ -315,7 +315,7 @@ pub fn webhook(kind: &str, name: &str, deployment: &str, more: Value) -> Value {
 
 /// The folder of a sample bundle of the project, `lighthouse-operator`.
 pub fn lighthouse(version: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/samples/lighthouse/bundles").join(version)
+    kubectl::config("samples/lighthouse/bundles").join(version)
 }
 
 /// The API group of the sample bundles.

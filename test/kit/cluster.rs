@@ -18,6 +18,7 @@ use tokio::sync::OnceCell;
 
 pub use audit::AuditEvent;
 pub use inventory::{inventory, objects};
+pub use services::own_address;
 
 use crate::permissions_used;
 use crate::{pki::Authority, prelude::*};
@@ -158,6 +159,15 @@ impl Cluster {
             Kind::Own(own) => own.tools.path(Tool::Kubectl),
             Kind::Given { .. } => PathBuf::from(Tool::Kubectl.file_name()),
         }
+    }
+
+    /// `kubectl` with the folder of its caches beside the cluster's other files, if the cluster is the test's own.
+    pub fn kubectl_command(&self) -> Command {
+        let mut command = Command::new(self.kubectl());
+        if let Kind::Own(own) = &self.kind {
+            command.env("KUBECACHEDIR", own.directory.path().join("kubectl"));
+        }
+        command
     }
 
     /// Every write the API server has answered so far, in order. Not known for a given cluster.

@@ -22,6 +22,15 @@ pub fn extension(name: &str, namespace: &str, package: &str, catalog: &str, filt
     })
 }
 
+/// A ClusterObjectSet with this metadata and number, and one phase with these entries.
+pub fn object_set(metadata: &Value, number: i64, objects: &Value) -> Value {
+    json!({
+        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet", "metadata": metadata,
+        "spec": {"lifecycleState": "Active", "revision": number, "collisionProtection": "Prevent",
+                 "phases": [{"name": "deploy", "objects": objects}]},
+    })
+}
+
 /// `Status/Reason/Message` of a condition, or nothing.
 pub fn condition_text(conditions: &Conditions, type_: ConditionType) -> String {
     conditions.find(type_).map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default()

@@ -300,11 +300,12 @@ fn plain(status: StatusCode, text: &str) -> Response<Body> {
     response
 }
 
-/// A proxy for HTTPS: whatever host is asked for, it connects to that port on loopback. Who reaches a made-up
-/// host has gone through it.
+/// A proxy: whatever host is asked for, it connects to that port on loopback, or where the host is led. Who reaches a
+/// made-up host has gone through it.
 pub struct ConnectProxy {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
+    led: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 impl ConnectProxy {
@@ -313,15 +314,26 @@ impl ConnectProxy {
         let listener = listen("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&asked);
+        let led = Arc::<Mutex<BTreeMap<String, String>>>::default();
+        let (log, leads) = (Arc::clone(&asked), Arc::clone(&led));
         in_own_thread(async move {
             let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
             while let Ok((connection, _)) = listener.accept().await {
+                let leads = Arc::clone(&leads);
+                let to = move |target: &str| {
+                    leads.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned()
+                };
                 // A tunnel that breaks is the client's to report.
-                drop(tokio::spawn(tunnel(connection, Arc::clone(&log))));
+                drop(tokio::spawn(tunnel(connection, Arc::clone(&log), to)));
             }
         })?;
-        Ok(Self { address, asked })
+        Ok(Self { address, asked, led })
+    }
+
+    /// Leads a host, with port, to an address from now on.
+    pub fn lead(&self, host: &str, address: &str) {
+        let mut led = self.led.lock().unwrap_or_else(PoisonError::into_inner);
+        led.insert(host.to_owned(), address.to_owned());
     }
 
     /// Its address, for `HTTPS_PROXY`.
@@ -335,7 +347,11 @@ impl ConnectProxy {
     }
 }
 
-async fn tunnel(mut client: tokio::net::TcpStream, log: Arc<Mutex<Vec<String>>>) -> Result<()> {
+async fn tunnel(
+    mut client: tokio::net::TcpStream,
+    log: Arc<Mutex<Vec<String>>>,
+    to: impl Fn(&str) -> Option<String>,
+) -> Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") && head.len() < 8192 {
         head.push(client.read_u8().await?);
@@ -344,8 +360,9 @@ async fn tunnel(mut client: tokio::net::TcpStream, log: Arc<Mutex<Vec<String>>>)
     let target =
         head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next()).context("no CONNECT")?;
     log.lock().unwrap_or_else(PoisonError::into_inner).push(target.to_owned());
-    let port: u16 = target.rsplit(':').next().context("no port")?.parse()?;
-    let mut server = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    let (_, port) = target.rsplit_once(':').context("no port")?;
+    let address = to(target).unwrap_or_else(|| format!("127.0.0.1:{port}"));
+    let mut server = tokio::net::TcpStream::connect(address).await?;
     client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
     tokio::io::copy_bidirectional(&mut client, &mut server).await?;
     Ok(())

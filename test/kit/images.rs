@@ -1,6 +1,6 @@
 //! Catalog and bundle images, packed by olm-image and pushed to the test registry.
 
-use crate::prelude::*;
+use crate::{instance::Settings, prelude::*};
 use olm_image::{
     Compression, ImageBuilder, LayerBuilder, PackedImage, PackedLayer, Puller, PullerConfig, Reference,
     folders_layer,
@@ -8,6 +8,10 @@ use olm_image::{
 
 /// Label of a catalog image: where its content is.
 pub const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+
+/// A host that no DNS server is asked for: the first label is longer than one can be. Programs speak to it without TLS,
+/// which would refuse the name before it is resolved.
+pub const UNKNOWN_HOST: &str = "registryregistryregistryregistryregistryregistryregistryregistry.example";
 
 /// Packs and pushes images.
 pub struct Images {
@@ -27,10 +31,23 @@ impl Images {
     pub fn at(host: String) -> Result<Self> {
         let directory = StateDirectory::new("images")?;
         let registries_conf = directory.path().join("registries.conf");
-        fs::write(&registries_conf, format!("[[registry]]\nlocation = {host:?}\ninsecure = true\n"))?;
+        let insecure = |host: &str| format!("[[registry]]\nlocation = {host:?}\ninsecure = true\n");
+        fs::write(&registries_conf, insecure(&host) + &insecure(UNKNOWN_HOST))?;
         let mut config = PullerConfig::new(directory.path());
         config.registries_conf = Some(registries_conf.clone());
         Ok(Self { puller: Puller::new(config), host, registries_conf, _directory: directory })
+    }
+
+    /// Images for a registry that programs find by a registries configuration of their own.
+    pub fn with_conf(registry: &Registry, conf: &Path) -> Result<Self> {
+        Ok(Self { registries_conf: conf.to_owned(), ..Self::new(registry)? })
+    }
+
+    /// What a program needs to know of this registry, with further flags.
+    pub fn settings(&self, flags: &[&str]) -> Settings {
+        let settings =
+            Settings::default().env("CONTAINERS_REGISTRIES_CONF", self.registries_conf.display().to_string());
+        flags.iter().fold(settings, |settings, flag| settings.arg(*flag))
     }
 
     /// The registries configuration that makes programs speak to this registry without TLS.

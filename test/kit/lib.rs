@@ -5,7 +5,9 @@
 
 pub mod bundle;
 pub mod catalog;
+pub mod catalog_server;
 pub mod catalogd;
+pub mod classic;
 pub mod cli;
 pub mod cluster;
 pub mod data;
@@ -14,7 +16,9 @@ pub mod extension;
 pub mod faults;
 pub mod helm;
 pub mod images;
+pub mod instance;
 pub mod kstatus;
+pub mod kubectl;
 pub mod long;
 pub mod objects;
 pub mod operator;
@@ -35,6 +39,7 @@ pub mod takeover;
 pub mod tools;
 pub mod upstream;
 pub mod wait;
+mod watchdog;
 pub mod world;
 
 /// A registry in memory, for everything but tests of registries themselves; those use [`distribution`].

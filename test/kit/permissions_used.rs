@@ -9,10 +9,10 @@ use std::{
     io::{BufRead, BufReader, Write},
 };
 
-use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
+use operator_controller::{CATALOGD_PERMISSIONS, CLASSIC_PERMISSIONS, PERMISSIONS, Permission, Scope};
 use serde::{Deserialize, Serialize};
 
-use crate::{catalogd, operator::USER, prelude::*};
+use crate::{catalogd, classic, operator::USER, prelude::*};
 
 /// Names the folder.
 pub const FOLDER: &str = "OLM_TEST_PERMISSIONS";
@@ -25,11 +25,9 @@ const ENDS: Duration = Duration::from_mins(5);
 const LOOKS: Duration = Duration::from_millis(200);
 
 /// Writes of everybody, and what the programs read.
-pub(crate) const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],"rules":[
-{"level":"Metadata","verbs":["create","update","patch","delete","deletecollection"]},
+pub(crate) const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],"rules":[{"level":"Metadata","verbs":["create","update","patch","delete","deletecollection"]},
 {"level":"Metadata","users":["system:serviceaccount:olmv1-system:operator-controller-controller-manager",
-"system:serviceaccount:olmv1-system:catalogd-controller-manager"]},
-{"level":"None"}]}"#;
+"system:serviceaccount:olmv1-system:catalogd-controller-manager","system:serviceaccount:olm:olm-operator-serviceaccount"]},{"level":"None"}]}"#;
 
 /// Reviews of oneself, which every user may ask for.
 const OF_ONESELF: [&str; 3] = ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"];
@@ -40,7 +38,7 @@ const OF_OPENSHIFT: (&str, &str, &str) = ("secrets", "openshift-config", "pull-s
 
 /// Permissions that no request of the suites shows, and why they are granted: where they hold, resource (or its
 /// end), verbs, reason.
-const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 4] = [
+const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 6] = [
     (
         Scope::Cluster,
         "/finalizers",
@@ -60,6 +58,13 @@ const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 4] = [
         "checked by the admission policy that lets only the controller make revisions; no request has this verb",
     ),
     (
+        Scope::Cluster,
+        "roles",
+        "bind escalate",
+        "checked by the API server when roles and bindings are written",
+    ),
+    (Scope::Cluster, "endpointslices", "delete", "for another family of addresses, which is immutable"),
+    (
         Scope::SystemNamespace,
         "serviceaccounts",
         "get list watch",
@@ -69,21 +74,76 @@ const WITHOUT_REQUEST: [(Scope, &str, &str, &str); 4] = [
 
 /// Purpose of the rows about kinds that are watched for all extensions.
 const WATCHED_OBJECTS: &str = "notice changes to objects of extensions";
-/// Why a permission to watch a kind may go without use.
+/// Purpose of the rows about kinds that bundles of OLM Classic may hold.
+const PLANNED_OBJECTS: &str = "make what an InstallPlan holds";
+/// Why a permission on a kind may go without use.
 const OF_OBJECTS: &str = "for kinds that bundles may contain; not all of them are in the tests";
+
+/// A program with a ServiceAccount and a table of permissions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Subject {
+    /// operator-controller.
+    OperatorController,
+    /// A catalogd on its own.
+    Catalogd,
+    /// olm-classic.
+    Classic,
+}
+
+impl Subject {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::OperatorController, Self::Catalogd, Self::Classic];
+
+    /// The user that it is known as.
+    pub fn user(self) -> &'static str {
+        match self {
+            Self::OperatorController => USER,
+            Self::Catalogd => catalogd::USER,
+            Self::Classic => classic::USER,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OperatorController => "operator-controller",
+            Self::Catalogd => "catalogd",
+            Self::Classic => "olm-classic",
+        }
+    }
+
+    fn namespace(self) -> &'static str {
+        match self {
+            Self::OperatorController | Self::Catalogd => SYSTEM_NAMESPACE,
+            Self::Classic => classic::NAMESPACE,
+        }
+    }
+
+    fn permissions(self) -> &'static [Permission] {
+        match self {
+            Self::OperatorController => &PERMISSIONS,
+            Self::Catalogd => &CATALOGD_PERMISSIONS,
+            Self::Classic => &CLASSIC_PERMISSIONS,
+        }
+    }
+
+    fn of_user(user: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|subject| subject.user() == user)
+    }
+}
 
 /// A request of a program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Request {
-    /// Whether it was a catalogd on its own.
-    pub by_catalogd: bool,
+    /// The program.
+    pub by: Subject,
     /// API group, empty for the core group.
     pub group: String,
     /// Resource, with its subresource if there is one: `clusterextensions/status`.
     pub resource: String,
     /// The verb.
     pub verb: String,
-    /// Whether it was about the system's namespace.
+    /// Whether it was about the namespace of the program.
     pub in_system_namespace: bool,
     /// Whether the authorizers refused it.
     pub forbidden: bool,
@@ -92,7 +152,7 @@ pub struct Request {
 /// One permission: a verb on a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VerbOnResource {
-    /// Whether it holds in the system's namespace only.
+    /// Whether it holds in the namespace of the program only.
     pub in_system_namespace: bool,
     /// API group, empty for the core group.
     pub group: &'static str,
@@ -103,17 +163,8 @@ pub struct VerbOnResource {
 }
 
 impl VerbOnResource {
-    /// All permissions of operator-controller.
-    pub fn all() -> Vec<Self> {
-        Self::of(&PERMISSIONS)
-    }
-
-    /// All permissions of a catalogd on its own.
-    pub fn all_of_catalogd() -> Vec<Self> {
-        Self::of(&CATALOGD_PERMISSIONS)
-    }
-
-    fn of(table: &'static [Permission]) -> Vec<Self> {
+    /// All permissions of a program.
+    pub fn of(subject: Subject) -> Vec<Self> {
         let of_row = |row: &'static Permission| {
             let of_resource = move |resource: &'static String| {
                 row.verbs.iter().map(move |verb| Self {
@@ -125,23 +176,26 @@ impl VerbOnResource {
             };
             row.resources.iter().flat_map(of_resource).collect::<Vec<_>>()
         };
-        table.iter().flat_map(of_row).collect()
+        subject.permissions().iter().flat_map(of_row).collect()
     }
 
     fn covers(&self, request: &Request) -> bool {
+        let is = |granted: &str, asked: &str| granted == "*" || granted == asked;
         (request.in_system_namespace || !self.in_system_namespace)
-            && (self.verb, self.group, self.resource)
-                == (request.verb.as_str(), request.group.as_str(), request.resource.as_str())
+            && is(self.verb, &request.verb)
+            && is(self.group, &request.group)
+            && is(self.resource, &request.resource)
     }
 
-    /// Whether it serves to notice changes to objects of extensions.
+    /// Whether it serves to notice changes to objects of extensions, or to make what the bundles of OLM Classic hold.
     fn is_for_objects(&self) -> bool {
         let of_this = |row: &&Permission| {
             row.group == self.group && row.resources.iter().any(|one| one == self.resource)
         };
-        !self.in_system_namespace
-            && ["list", "watch"].contains(&self.verb)
-            && PERMISSIONS.iter().filter(of_this).any(|row| row.purpose == WATCHED_OBJECTS)
+        let is_for =
+            |rows: &[Permission], why: &str| rows.iter().filter(of_this).any(|row| row.purpose == why);
+        let is_watched = ["list", "watch"].contains(&self.verb) && is_for(&PERMISSIONS, WATCHED_OBJECTS);
+        !self.in_system_namespace && (is_watched || is_for(&CLASSIC_PERMISSIONS, PLANNED_OBJECTS))
     }
 
     /// Why it is held although no request uses it.
@@ -169,9 +223,12 @@ pub struct Report {
 
 impl Report {
     /// Compares the requests of one program with its table.
-    pub fn new(by_catalogd: bool, requests: &BTreeMap<Request, u64>) -> Self {
-        let permissions = if by_catalogd { VerbOnResource::all_of_catalogd() } else { VerbOnResource::all() };
-        let requests = requests.iter().filter(|(request, _)| request.by_catalogd == by_catalogd);
+    pub fn new(subject: Subject, requests: &BTreeMap<Request, u64>) -> Self {
+        let permissions = VerbOnResource::of(subject);
+        let requests = requests.iter().filter(|(request, _)| request.by == subject);
+        // The variant in which olm-classic serves ClusterCatalogs grants it what catalogd has.
+        let of_variant =
+            if subject == Subject::Classic { VerbOnResource::of(Subject::Catalogd) } else { Vec::new() };
         let mut report =
             Self { used: permissions.iter().map(|permission| (*permission, 0)).collect(), ..Self::default() };
         for (request, count) in requests {
@@ -180,8 +237,10 @@ impl Report {
             }
             // The narrowest row: what it gives is not what a wider one is for.
             let covering = permissions.iter().filter(|permission| permission.covers(request));
-            let narrowest = covering.max_by_key(|permission| permission.in_system_namespace);
+            let narrowest = covering
+                .max_by_key(|permission| (permission.in_system_namespace, permission.resource != "*"));
             match narrowest {
+                None if of_variant.iter().any(|permission| permission.covers(request)) => {}
                 None => *report.outside.entry(request.clone()).or_default() += count,
                 Some(_) if request.forbidden => {
                     *report.revoked.entry(request.clone()).or_default() += count;
@@ -285,7 +344,7 @@ fn distilled(log: &Path) -> Result<BTreeMap<Request, u64>> {
     for line in BufReader::new(file).lines() {
         let line = line?;
         // The last line may have been cut when the API server ended.
-        let is_ours = line.contains(USER) || line.contains(catalogd::USER);
+        let is_ours = Subject::ALL.iter().any(|subject| line.contains(subject.user()));
         let Some(event) = is_ours.then(|| serde_json::from_str::<Value>(&line).ok()).flatten() else {
             continue;
         };
@@ -301,8 +360,8 @@ fn distilled(log: &Path) -> Result<BTreeMap<Request, u64>> {
 
 /// What an event says, if it is a program's and about a resource.
 fn request(event: &Value) -> Option<Request> {
-    let user = event["user"]["username"].as_str()?;
-    if ![USER, catalogd::USER].contains(&user) || !event["impersonatedUser"].is_null() {
+    let by = Subject::of_user(event["user"]["username"].as_str()?)?;
+    if !event["impersonatedUser"].is_null() {
         return None;
     }
     // A watch is logged twice, when it begins and when it ends.
@@ -317,11 +376,11 @@ fn request(event: &Value) -> Option<Request> {
         return None;
     }
     Some(Request {
-        by_catalogd: user == catalogd::USER,
+        by,
         group: text("apiGroup").to_owned(),
         resource: format!("{}{subresource}", text("resource")),
         verb: event["verb"].as_str()?.to_owned(),
-        in_system_namespace: text("namespace") == SYSTEM_NAMESPACE,
+        in_system_namespace: text("namespace") == by.namespace(),
         forbidden: event["annotations"]["authorization.k8s.io/decision"] == "forbid",
     })
 }
@@ -345,7 +404,7 @@ mod tests {
         for event in events {
             writeln!(file, "{event}").unwrap();
         }
-        Report::new(false, &distilled(file.path()).unwrap())
+        Report::new(Subject::OperatorController, &distilled(file.path()).unwrap())
     }
 
     fn used(report: &Report, resource: &str, verb: &str) -> Vec<(bool, u64)> {
@@ -400,8 +459,12 @@ mod tests {
         for event in [of_catalogd, too_much, event("delete", "", "secrets", SYSTEM_NAMESPACE)] {
             writeln!(file, "{event}").unwrap();
         }
+        let mut of_classic = event("list", "", "secrets", classic::NAMESPACE);
+        of_classic["user"]["username"] = json!(classic::USER);
+        writeln!(file, "{of_classic}").unwrap();
         let requests = distilled(file.path()).unwrap();
-        let [operator, catalogd] = [false, true].map(|by_catalogd| Report::new(by_catalogd, &requests));
+        let [operator, catalogd, classic] = Subject::ALL.map(|subject| Report::new(subject, &requests));
+        assert_eq!(used(&classic, "secrets", "list"), [(true, 1)], "in its own namespace");
         assert_eq!(used(&operator, "clustercatalogs", "list"), [(false, 0)]);
         assert_eq!(used(&catalogd, "clustercatalogs", "list"), [(false, 1)]);
         assert_eq!(used(&operator, "secrets", "delete"), [(true, 1)]);

@@ -33,16 +33,17 @@ pub use serde_json::{Value, json};
 
 pub use crate::{
     bundle::{Bundle, lighthouse, small},
-    catalogd::Catalogd,
     cluster::{Cluster, Options, unique_name},
     extension::{ACCOUNT, Extension, condition_text},
     images::Images,
-    operator::{Operator, SYSTEM_NAMESPACE, kubectl},
+    instance::{Catalogd, Operator},
+    kubectl::{self, kubectl},
+    operator::SYSTEM_NAMESPACE,
     process::{Process, StateDirectory, cargo_program},
     registry::Registry,
     requests::Requests as _,
     rights::{create_account, grant, rules_for},
     scenario::Scenario,
     wait::{self, eventually, eventually_within},
-    world::{COLLECTED, DEADLINE, World},
+    world::{COLLECTED, DEADLINE, Site, World},
 };

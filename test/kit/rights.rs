@@ -79,28 +79,41 @@ pub async fn create_account(client: &Client, namespace: &str, name: &str) -> Res
 /// The API server's answer.
 pub async fn grant(client: &Client, namespace: &str, account: &str, rules: &Rules) -> Result<()> {
     let name = format!("{namespace}-{account}");
-    let api_version = format!("{RBAC}/v1");
-    let subject = json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
+    let subject = json!({"kind": "ServiceAccount", "name": account, "namespace": namespace});
     for (place, rules) in &rules.rules {
-        let (scope, kind, plural) = match place.as_str() {
-            "" => (None, "ClusterRole", "clusterroles"),
-            place => (Some(place), "Role", "roles"),
-        };
-        let mut metadata = json!({"name": name});
-        if let Some(namespace) = scope {
-            metadata["namespace"] = namespace.into();
-        }
-        let role = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "rules": rules});
-        apply(client, &role, &api_version, kind, plural, scope).await?;
-        let binding_kind = format!("{kind}Binding");
-        let binding = json!({
-            "apiVersion": api_version, "kind": binding_kind, "metadata": metadata,
-            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name}, "subjects": subject,
-        });
-        let plural = format!("{}bindings", plural.trim_end_matches('s'));
-        apply(client, &binding, &api_version, &binding_kind, &plural, scope).await?;
+        allow(client, place, &name, &json!(rules), &subject).await?;
     }
     Ok(())
+}
+
+/// Gives a subject a role of this name with these rules, in a namespace or, where that is empty, in the whole cluster.
+///
+/// # Errors
+/// The API server's answer.
+pub async fn allow(client: &Client, place: &str, name: &str, rules: &Value, subject: &Value) -> Result<()> {
+    let api_version = format!("{RBAC}/v1");
+    let (scope, kind, plural) = match place {
+        "" => (None, "ClusterRole", "clusterroles"),
+        place => (Some(place), "Role", "roles"),
+    };
+    let mut metadata = json!({"name": name});
+    if let Some(namespace) = scope {
+        metadata["namespace"] = namespace.into();
+    }
+    let role = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "rules": rules});
+    apply(client, &role, &api_version, kind, plural, scope).await?;
+    let binding_kind = format!("{kind}Binding");
+    let binding = json!({
+        "apiVersion": api_version, "kind": binding_kind, "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name}, "subjects": [subject],
+    });
+    let plural = format!("{}bindings", plural.trim_end_matches('s'));
+    apply(client, &binding, &api_version, &binding_kind, &plural, scope).await
+}
+
+/// The subject that is a user.
+pub fn user(name: &str) -> Value {
+    json!({"apiGroup": RBAC, "kind": "User", "name": name})
 }
 
 async fn apply(

@@ -40,22 +40,6 @@ impl SampleOperator {
         format!("samples.{}", self.group)
     }
 
-    /// Name of a bundle.
-    pub fn bundle_name(&self, version: &str) -> String {
-        format!("{}.v{version}", self.package)
-    }
-
-    /// Its kind in version `v1` or `v2`.
-    pub fn resource(&self, version: &str) -> ApiResource {
-        ApiResource {
-            group: self.group.clone(),
-            version: version.to_owned(),
-            api_version: format!("{}/{version}", self.group),
-            kind: "Sample".to_owned(),
-            plural: "samples".to_owned(),
-        }
-    }
-
     /// An object of version `v1`, which says `message`; without `copies` the operator fills the number in.
     pub fn object_v1(&self, name: &str, message: &str, copies: Option<i64>) -> Value {
         let mut object = json!({

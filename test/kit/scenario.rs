@@ -3,7 +3,6 @@
 mod made;
 mod seen;
 
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::core::ObjectMeta;
 
 use crate::{
@@ -13,6 +12,7 @@ use crate::{
     extension::Shown,
     images::bundle_files,
     prelude::*,
+    rights::{allow, user},
 };
 
 /// One test's part of the world.
@@ -46,14 +46,7 @@ impl<'a> Scenario<'a> {
     /// A user with these rules in the whole cluster: name and client. The authorizer learns of them by a watch.
     pub async fn user(&self, suffix: &str, rules: Value) -> Result<(String, Client)> {
         let name = format!("{}-{suffix}", self.name);
-        let role: ClusterRole = serde_json::from_value(json!({"metadata": {"name": name}, "rules": rules}))?;
-        let binding: ClusterRoleBinding = serde_json::from_value(json!({
-            "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
-        }))?;
-        Api::all(self.client.clone()).create(&PostParams::default(), &role).await?;
-        Api::all(self.client.clone()).create(&PostParams::default(), &binding).await?;
+        allow(&self.client, "", &name, &rules, &user(&name)).await?;
         let client = self.world.cluster.client_for(&name, &["system:authenticated"]).await?;
         Ok((name, client))
     }

@@ -1,10 +1,7 @@
 //! Metrics as a scraper reads them: with the token of an account that may get `/metrics`.
 
-use crate::prelude::*;
-use k8s_openapi::api::{
-    authentication::v1::TokenRequest,
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
-};
+use crate::{prelude::*, rights};
+use k8s_openapi::api::authentication::v1::TokenRequest;
 
 /// A token of an account, which is created.
 pub async fn token(client: &Client, namespace: &str, account: &str) -> Result<String> {
@@ -17,18 +14,9 @@ pub async fn token(client: &Client, namespace: &str, account: &str) -> Result<St
 /// Lets an account read metrics, as an administrator does for a scraper.
 pub async fn let_read(client: &Client, namespace: &str, account: &str) -> Result<()> {
     let name = unique_name("metrics-reader");
-    let role: ClusterRole = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
-    }))?;
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
-    }))?;
-    Api::all(client.clone()).create(&PostParams::default(), &role).await?;
-    Api::all(client.clone()).create(&PostParams::default(), &binding).await?;
-    Ok(())
+    let rules = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
+    let subject = json!({"kind": "ServiceAccount", "namespace": namespace, "name": account});
+    rights::allow(client, "", &name, &rules, &subject).await
 }
 
 /// Reads metrics with a token of its own. Believes every certificate.

@@ -105,6 +105,7 @@ impl Supervisor {
             })?;
         let stdin = child.stdin.take().context("the supervisor has no standard input")?;
         let stdout = child.stdout.take().context("the supervisor has no standard output")?;
+        crate::watchdog::start();
         Ok(Self { pipes: Mutex::new((stdin, BufReader::new(stdout))) })
     }
 
@@ -272,7 +273,8 @@ impl Children {
             .append(true)
             .open(&program.log)
             .with_context(|| format!("opening {}", program.log.display()))?;
-        let mut command = Command::new(std::env::current_exe()?);
+        // This program, also when its file has been built anew meanwhile.
+        let mut command = Command::new("/proc/self/exe");
         command
             .arg(BECOME)
             .arg(std::process::id().to_string())

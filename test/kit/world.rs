@@ -1,5 +1,7 @@
 //! A control plane, a registry, and our program: what tests of behaviour start with.
 
+use std::ops::Deref;
+
 use tokio::sync::OnceCell;
 
 use crate::{operator, prelude::*, proxy::Proxy};
@@ -10,19 +12,51 @@ pub const DEADLINE: Duration = Duration::from_secs(90);
 /// a miss.
 pub const COLLECTED: Duration = Duration::from_mins(6);
 
-/// A control plane, a registry, and our program. It belongs to no async runtime; clients do, so each test makes its
-/// own. The fields are dropped in this order.
-pub struct World {
-    /// The program.
-    pub operator: Operator,
-    /// What the program reaches the API server through, if it is not the API server itself.
-    pub proxy: Option<Proxy>,
+/// A control plane and a registry, which the program comes to. It belongs to no async runtime; clients do, so each test
+/// makes its own. The fields are dropped in this order.
+pub struct Site {
     /// Images in the registry.
     pub images: Images,
     /// The cluster.
     pub cluster: Cluster,
     /// The registry.
     pub registry: Registry,
+}
+
+impl Site {
+    /// A site as usual.
+    pub async fn start() -> Result<Self> {
+        Self::start_on(Options::default()).await
+    }
+
+    /// On a cluster with options.
+    pub async fn start_on(options: Options) -> Result<Self> {
+        Self::around(Cluster::start(options).await?)
+    }
+
+    /// A registry beside a cluster.
+    pub fn around(cluster: Cluster) -> Result<Self> {
+        let registry = Registry::start()?;
+        Ok(Self { images: Images::new(&registry)?, cluster, registry })
+    }
+}
+
+/// A site with our program. The fields are dropped in this order.
+pub struct World {
+    /// The program.
+    pub operator: Operator,
+    /// What the program reaches the API server through, if it is not the API server itself.
+    pub proxy: Option<Proxy>,
+    /// Where it runs.
+    pub site: Site,
+}
+
+impl Deref for World {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
 }
 
 impl World {
@@ -34,34 +68,27 @@ impl World {
 
     /// A world as usual.
     pub async fn start() -> Result<Self> {
-        Self::start_as(Options::default(), false, &[]).await
+        Self::start_with(&[]).await
     }
 
     /// With further flags of the program.
     pub async fn start_with(flags: &[&str]) -> Result<Self> {
-        Self::start_as(Options::default(), false, flags).await
+        let site = Site::start().await?;
+        Ok(Self { operator: Operator::start(&site, flags).await?, proxy: None, site })
     }
 
     /// On a cluster with options.
     pub async fn start_on(options: Options) -> Result<Self> {
-        Self::start_as(options, false, &[]).await
+        let site = Site::start_on(options).await?;
+        Ok(Self { operator: Operator::start(&site, &[]).await?, proxy: None, site })
     }
 
     /// With a proxy between the program, which gets these flags, and the API server.
     pub async fn start_behind_proxy(flags: &[&str]) -> Result<Self> {
-        Self::start_as(Options::default(), true, flags).await
-    }
-
-    async fn start_as(options: Options, with_proxy: bool, flags: &[&str]) -> Result<Self> {
-        let (cluster, registry) = (Cluster::start(options).await?, Registry::start()?);
-        let images = Images::new(&registry)?;
-        let mut kubeconfig = operator::kubeconfig(&cluster)?;
-        let proxy = if with_proxy { Some(Proxy::start(&kubeconfig).await?) } else { None };
-        if let Some(proxy) = &proxy {
-            proxy.kubeconfig().clone_into(&mut kubeconfig);
-        }
-        let operator = Operator::start_as(&cluster, &kubeconfig, &images, flags).await?;
-        Ok(Self { operator, proxy, images, cluster, registry })
+        let site = Site::start().await?;
+        let proxy = Proxy::start(&operator::kubeconfig(&site.cluster)?).await?;
+        let operator = Operator::start_as(&site, proxy.kubeconfig(), flags).await?;
+        Ok(Self { operator, proxy: Some(proxy), site })
     }
 
     /// The proxy of [`Self::start_behind_proxy`].

@@ -4,62 +4,57 @@
 //! the machine, and clients, API server and program share its cores. What cannot be measured here is said in a
 //! line that begins with `skipped`.
 
+mod accounts;
 mod catalogs;
+mod classic;
 mod crds;
 mod extensions;
+mod floor;
 mod in_process;
 mod large_catalog;
+mod roll_out;
 mod sample;
 pub mod usage;
 mod volume;
 mod watching;
 
 use crate::process::target_folder;
-use crate::{catalogd::Settings, prelude::*};
+use crate::{instance::Instance, prelude::*};
 
 /// For anything that should happen by itself; a bench that waits longer has failed.
 const DEADLINE: Duration = Duration::from_mins(2);
 /// The programs whose size is told.
-const PROGRAMS: [&str; 3] = ["operator-controller", "catalogd", "olm"];
+const PROGRAMS: [&str; 4] = ["operator-controller", "catalogd", "olm-classic", "olm"];
 
 /// The release build on a control plane that records requests of accounts.
 async fn start() -> Result<World> {
+    start_on(Options::default().nodes).await
+}
+
+/// The same with so many nodes.
+async fn start_on(nodes: usize) -> Result<World> {
+    let (options, _policy) = options()?;
+    World::start_on(Options { nodes, ..options }).await
+}
+
+/// A control plane that records requests of accounts, and the folder with its policy, which it reads when it starts.
+fn options() -> Result<(Options, StateDirectory)> {
     let directory = StateDirectory::new("bench-policy")?;
     let policy = directory.path().join("audit-policy.json");
     std::fs::write(&policy, audit_policy().to_string())?;
     // The last of two flags holds.
     let api_server_args = vec![format!("--audit-policy-file={}", policy.display())];
-    World::start_on(Options { api_server_args, ..Options::default() }).await
-}
-
-fn subject(world: &World) -> Subject<'_> {
-    Subject {
-        cluster: &world.cluster,
-        images: &world.images,
-        process: world.operator.process(),
-        catalogs_url: world.operator.catalogs_url(),
-        readiness_url: world.operator.readiness_url(),
-    }
+    Ok((Options { api_server_args, ..Options::default() }, directory))
 }
 
 /// The figures of catalogs, of a catalogd that shares its process with nobody.
 async fn standalone(large: &large_catalog::LargeCatalog, folder: &Path) -> Result<()> {
     println!("note: catalogd on its own");
     let options = Options { nodes: 0, ..Options::default() };
-    let (cluster, registry) = (Cluster::start(options).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    let conf = images.registries_conf().display().to_string();
-    let settings = Settings::default()
-        .env("CONTAINERS_REGISTRIES_CONF", conf)
-        .arg(format!("--insecure-registry={}", images.host()));
-    let catalogd = Catalogd::start(&cluster, &settings).await?;
-    let subject = Subject {
-        cluster: &cluster,
-        images: &images,
-        process: catalogd.process(),
-        catalogs_url: catalogd.url(),
-        readiness_url: catalogd.readiness_url(),
-    };
+    let site = Site::start_on(options).await?;
+    let settings = site.images.settings(&[&format!("--insecure-registry={}", site.images.host())]);
+    let catalogd = Catalogd::start(&site.cluster, &settings).await?;
+    let subject = Subject { site: &site, program: &catalogd };
     catalogs::small(&subject, large).await?;
     catalogs::large(&subject, large).await?;
     catalogs::tree(&subject, folder).await?;
@@ -91,8 +86,12 @@ pub enum Part {
     Catalogs,
     /// Ingest and restart of catalogd on its own.
     Catalogd,
+    /// CatalogSources and PackageManifests of olm-classic.
+    Classic,
     /// Extensions, drift, idleness.
     Extensions,
+    /// Real operators, beside a bare client that creates the same objects.
+    Floor,
     /// Very many extensions at once, then idle. Few of them, unless `BENCH_FULL=1`.
     Volume,
     /// Hostile bundles and catalogs at once, in a process with the memory of the Deployment.
@@ -101,11 +100,12 @@ pub enum Part {
 
 /// What serves catalogs, and where its catalogs come from.
 struct Subject<'a> {
-    cluster: &'a Cluster,
-    images: &'a Images,
-    process: &'a Process,
-    catalogs_url: String,
-    readiness_url: String,
+    site: &'a Site,
+    program: &'a Instance,
+}
+
+fn subject(world: &World) -> Subject<'_> {
+    Subject { site: world, program: &world.operator }
 }
 
 /// Takes the figures of some parts, all if none is named, and prints them.
@@ -124,12 +124,19 @@ pub async fn run(parts: &[Part]) -> Result<()> {
     if let Some(folder) = data.as_deref().filter(|_| wanted(Part::Crds)) {
         crds::comparisons(&folder.join("bundles"))?;
     }
-    let large = match data.as_deref().filter(|_| wanted(Part::Catalogs) || wanted(Part::Catalogd)) {
+    let of_large = [Part::Catalogs, Part::Catalogd, Part::Classic];
+    let large = match data.as_deref().filter(|_| of_large.into_iter().any(wanted)) {
         Some(folder) => large_catalog::LargeCatalog::read(folder)?,
         None => None,
     };
     if let (Some(large), Some(folder)) = (&large, data.as_deref().filter(|_| wanted(Part::Catalogd))) {
         standalone(large, folder).await?;
+    }
+    if let (Some(large), Some(folder)) = (&large, data.as_deref().filter(|_| wanted(Part::Classic))) {
+        classic::measure(large, folder).await?;
+    }
+    if let Some(folder) = data.as_deref().filter(|_| wanted(Part::Floor)) {
+        floor::measure(&folder.join("bundles")).await?;
     }
     if wanted(Part::Volume) {
         volume::measure().await?;
@@ -151,10 +158,11 @@ pub async fn run(parts: &[Part]) -> Result<()> {
     }
     if wanted(Part::Extensions) {
         extensions::one_by_one(&world).await?;
+        roll_out::measure(&world).await?;
         extensions::many_at_once(&world).await?;
     }
     if let Some(large) = &large {
-        let store = world.operator.directory().join("catalogs");
+        let store = world.operator.cache().join("catalogs");
         world.operator.process().kill()?;
         in_process::resolutions(&store, large).await?;
     }

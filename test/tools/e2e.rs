@@ -44,6 +44,16 @@ pub enum Choice {
     OwnNode,
 }
 
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Given(list) => write!(f, "the cluster of KUBECONFIG={}", list.display()),
+            Self::Kind(engine) => write!(f, "a kind cluster in {engine}"),
+            Self::OwnNode => f.write_str("a node that is set up on this machine"),
+        }
+    }
+}
+
 impl Choice {
     /// Chooses by the environment. For a node without an engine, installs the missing packages if `install` is set.
     /// The error explains in one sentence why no cluster can be had.

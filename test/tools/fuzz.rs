@@ -31,7 +31,7 @@ use sha2::{Digest, Sha256};
 pub use hostile::{Hostile, hostile};
 use measure::measured;
 pub use measure::{Cost, PEAK_OF_ANY_INPUT, PEAK_PER_BYTE, TIME_OF_ANY_INPUT, TIME_PER_BYTE};
-use mutate::Mutator;
+use mutate::{Mutator, words};
 
 /// Inputs kept for one target, beyond its corpus.
 const KEPT_MAX: usize = 2_000;
@@ -42,39 +42,39 @@ pub struct Target {
     /// Its name, also of its folder below `test/tools/fuzz/corpus`.
     pub name: &'static str,
     run: fn(&[u8]) -> String,
-    /// Pieces that its inputs are made of.
-    words: &'static [&'static str],
+    /// Its dictionary: pieces that inputs are made of.
+    dictionary: &'static str,
 }
 
-const fn target(name: &'static str, run: fn(&[u8]) -> String, words: &'static [&'static str]) -> Target {
-    Target { name, run, words }
+const fn target(name: &'static str, run: fn(&[u8]) -> String, dictionary: &'static str) -> Target {
+    Target { name, run, dictionary }
 }
 
 /// Every reader under test.
 pub const TARGETS: [Target; 23] = [
-    target("yaml", targets::yaml, targets::YAML_WORDS),
-    target("fbc", targets::fbc, targets::FBC_WORDS),
-    target("catalog", catalogs::catalog, targets::FBC_WORDS),
-    target("index", catalogs::index, &["olmindex", "\u{1}\0\0\0"]),
-    target("graphql", graphql::graphql, graphql::GRAPHQL_WORDS),
-    target("layer", targets::layer, targets::LAYER_WORDS),
-    target("compressed", images::compressed, targets::LAYER_WORDS),
-    target("manifest", images::manifest, images::MANIFEST_WORDS),
-    target("registries-conf", targets::registries_conf, targets::CONF_WORDS),
-    target("login", images::login, images::LOGIN_WORDS),
-    target("policy", images::policy, images::POLICY_WORDS),
-    target("docker-config", images::docker_config, images::DOCKER_WORDS),
-    target("release", targets::release, targets::RELEASE_WORDS),
-    target("reference", targets::reference, targets::REFERENCE_WORDS),
-    target("managed-fields", images::managed_fields, images::FIELDS_WORDS),
-    target("bundle", bundles::bundle, bundles::BUNDLE_WORDS),
-    target("bundle-blob", bundles::bundle_blob, bundles::BUNDLE_WORDS),
-    target("rules", bundles::rules, bundles::RULES_WORDS),
-    target("template", bundles::template, bundles::TEMPLATE_WORDS),
-    target("crd", expressions::crd, expressions::CRD_WORDS),
-    target("rule", expressions::rule, expressions::RULE_WORDS),
-    target("constraint", expressions::constraint, expressions::CONSTRAINT_WORDS),
-    target("version", expressions::version, expressions::VERSION_WORDS),
+    target("yaml", targets::yaml, "yaml"),
+    target("fbc", targets::fbc, "fbc"),
+    target("catalog", catalogs::catalog, "fbc"),
+    target("index", catalogs::index, "index"),
+    target("graphql", graphql::graphql, "graphql"),
+    target("layer", targets::layer, "layer"),
+    target("compressed", images::compressed, "layer"),
+    target("manifest", images::manifest, "manifest"),
+    target("registries-conf", targets::registries_conf, "registries-conf"),
+    target("login", images::login, "login"),
+    target("policy", images::policy, "policy"),
+    target("docker-config", images::docker_config, "docker-config"),
+    target("release", targets::release, "release"),
+    target("reference", targets::reference, "reference"),
+    target("managed-fields", images::managed_fields, "managed-fields"),
+    target("bundle", bundles::bundle, "bundle"),
+    target("bundle-blob", bundles::bundle_blob, "bundle"),
+    target("rules", bundles::rules, "rules"),
+    target("template", bundles::template, "template"),
+    target("crd", expressions::crd, "crd"),
+    target("rule", expressions::rule, "rule"),
+    target("constraint", expressions::constraint, "constraint"),
+    target("version", expressions::version, "version"),
 ];
 
 /// The reader of this name.
@@ -110,6 +110,14 @@ impl Target {
         Ok(corpus)
     }
 
+    /// The words of its dictionary.
+    fn words(&self) -> Result<Vec<Vec<u8>>> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/fuzz/dictionaries");
+        let path = folder.join(self.dictionary).with_extension("dict");
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        words(&text).with_context(|| path.display().to_string())
+    }
+
     /// Feeds one input. A panic is an error.
     pub fn feed(&self, input: &[u8]) -> Result<(String, Cost)> {
         match catch_unwind(AssertUnwindSafe(|| measured(input.len(), || (self.run)(input)))) {
@@ -136,7 +144,7 @@ impl Target {
             worst.take(cost);
         }
         let corpus = pool.len();
-        let mut mutator = Mutator::new(seed, self.words);
+        let mut mutator = Mutator::new(seed, self.words()?);
         let mut inputs = 0;
         while inputs < inputs_max && start.elapsed() < time {
             let input = mutator.mutated(&pool);

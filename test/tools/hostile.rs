@@ -5,7 +5,6 @@ mod shapes;
 
 use kube::api::Api;
 
-use crate::catalogd::Settings;
 use crate::extension::extension;
 use crate::images::bundle_files;
 use crate::operator::install;
@@ -49,15 +48,13 @@ pub async fn run() -> Result<Option<Figures>> {
             return Ok(None);
         }
     };
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    install(&cluster)?;
-    let client = cluster.client().await?;
-    let honest = prepare_honest(&cluster, &client, &images).await?;
-    let hostile = prepare_hostile(&cluster, &client, &images).await?;
-    let conf = images.registries_conf().display().to_string();
-    let settings = Settings::default().env("CONTAINERS_REGISTRIES_CONF", conf).shell(&group.shell());
-    let operator = Operator::start_installed_with(&cluster, &settings).await?;
+    let site = Site::start().await?;
+    install(&site.cluster)?;
+    let client = site.cluster.client().await?;
+    let honest = prepare_honest(&site, &client).await?;
+    let hostile = prepare_hostile(&site, &client).await?;
+    let settings = site.images.settings(&[]).shell(&group.shell());
+    let operator = Operator::start_installed_with(&site.cluster, &settings).await?;
     let figures = arrive(&client, &operator, &group, honest, hostile).await;
     // Before its group.
     drop(operator);
@@ -70,23 +67,21 @@ struct Hostile {
     extensions: Vec<(ClusterExtension, &'static str)>,
 }
 
-async fn prepare_honest(
-    cluster: &Cluster,
-    client: &Client,
-    images: &Images,
-) -> Result<(ClusterCatalog, ClusterExtension)> {
+async fn prepare_honest(site: &Site, client: &Client) -> Result<(ClusterCatalog, ClusterExtension)> {
+    let images = &site.images;
     let folder = lighthouse(VERSION);
     let image = images.push_bundle(&folder, "honest:v1").await?;
     let reference = images.push_catalog(&chain(HONEST, &[(VERSION, &image)]), "honest-catalog:v1").await?;
-    cluster.create_namespace("honest").await?;
+    site.cluster.create_namespace("honest").await?;
     create_account(client, "honest", ACCOUNT).await?;
     grant(client, "honest", ACCOUNT, &rules_for(&[bundle_files(&folder)?], "honest")?).await?;
     let extension = extension("honest", "honest", HONEST, "honest", &Value::Null);
     Ok((cluster_catalog("honest", &json!({"ref": reference})), serde_json::from_value(extension)?))
 }
 
-async fn prepare_hostile(cluster: &Cluster, client: &Client, images: &Images) -> Result<Hostile> {
-    cluster.create_namespace("hostile").await?;
+async fn prepare_hostile(site: &Site, client: &Client) -> Result<Hostile> {
+    let images = &site.images;
+    site.cluster.create_namespace("hostile").await?;
     create_account(client, "hostile", ACCOUNT).await?;
     let mut lines = String::new();
     let mut extensions = Vec::new();

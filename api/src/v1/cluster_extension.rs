@@ -14,6 +14,10 @@ use super::common::{
 };
 use crate::conditions::Conditions;
 
+/// Upstream's words, with examples.
+const INVALID_VERSION: &str =
+    "invalid version expression: write a version such as 1.2.3, or a range such as 1.4.x or >=1.2.0 <2.0.0";
+
 /// The package to install, the namespace, and the rules for upgrades.
 #[derive(CustomResource, KubeSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[kube(
@@ -140,7 +144,7 @@ pub struct CatalogFilter {
     /// `1.x || >=3.1`, of which the highest version is installed that the update paths allow. Unset: any version.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
-    #[x_kube(validation = matches(VERSION_RANGE_PATTERN, "invalid version expression"))]
+    #[x_kube(validation = matches(VERSION_RANGE_PATTERN, INVALID_VERSION))]
     pub version: Option<String>,
 
     /// The channels from which bundles may be installed. Unset or empty: all channels of the package.

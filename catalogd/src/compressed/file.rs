@@ -9,8 +9,9 @@ use std::{
 };
 
 use flate2::Crc;
+use zlib_rs::crc32::crc32_combine_gen;
 
-use super::{SEGMENTS_FILE, Segment, Segments, checksum, sum_of};
+use super::{SEGMENTS_FILE, Segment, Segments, sum_of};
 use crate::{
     limits::SEGMENTS_MAX,
     store::{FileSum, crc32_of},
@@ -93,7 +94,7 @@ fn decode(table: &[u8]) -> Vec<Segment> {
         let raw = u64::from(number(&mut row));
         raw_end += raw;
         end += u64::from(number(&mut row));
-        Segment { raw_end, end, crc32: number(&mut row), shift: checksum::shift(raw) }
+        Segment { raw_end, end, crc32: number(&mut row), shift: crc32_combine_gen(raw) }
     });
     rows.collect()
 }

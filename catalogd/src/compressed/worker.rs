@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::{broadcast::error::RecvError, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{CatalogStore, Generation, StoreError};
+use crate::{CatalogStore, Generation, StoreError, is_catalog_name};
 
 /// The lowest priority there is.
 #[cfg(target_os = "linux")]
@@ -22,7 +22,7 @@ pub(crate) async fn run(store: Arc<CatalogStore>, shutdown: CancellationToken) {
     let mut changes = store.changes();
     let mut skipped = Skipped::default();
     loop {
-        for catalog in store.catalogs() {
+        for catalog in store.catalogs().into_iter().filter(|name| is_catalog_name(name)) {
             let Some(generation) = store.generation(&catalog) else { continue };
             let is_done = generation.segments().is_some() || skipped.has(&catalog, &generation);
             let tried = Arc::downgrade(&generation);

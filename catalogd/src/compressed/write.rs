@@ -8,8 +8,9 @@ use std::{
 };
 
 use flate2::{Compress, Compression, Crc, FlushCompress};
+use zlib_rs::crc32::crc32_combine_gen;
 
-use super::{Segment, Segments, checksum, file, sum_of};
+use super::{Segment, Segments, file, sum_of};
 use crate::{
     limits::SEGMENTS_MAX,
     store::{FileSum, Generation, StoreError, io_error},
@@ -104,7 +105,7 @@ impl Compressor {
             at += bytes;
             self.push(if at == run.end { FlushCompress::Full } else { FlushCompress::None })?;
         }
-        let shift = checksum::shift(run.end - run.start);
+        let shift = crc32_combine_gen(run.end - run.start);
         Ok(Some(Segment { raw_end: run.end, end: self.written, crc32: crc.sum(), shift }))
     }
 

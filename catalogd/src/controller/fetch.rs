@@ -1,4 +1,5 @@
-//! Fetching content: a job that resolves, pulls and ingests, and remembers images that are not catalogs.
+//! Fetching content: a job that resolves, pulls and ingests, and remembers images that are not catalogs. Content that another
+//! catalog has is not pulled again.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -8,25 +9,26 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CatalogFiles, CatalogSource, CatalogStore, CatalogdError, Pinned, Resolution,
+    CatalogFiles, CatalogSource, CatalogStore, CatalogdError, Pinned, Resolution, StoreError,
     limits::{INGEST_MEMORY_BYTES, PROGRESS_FIRST, PROGRESS_INTERVAL},
+    store::digest_of,
 };
 
 /// The jobs of all catalogs.
-pub(crate) type FetchJobs = Jobs<Fetched, Pulling, CatalogdError>;
+pub type FetchJobs = Jobs<Fetched, Pulling, CatalogdError>;
 
 /// The result of a job.
 #[derive(Debug, Clone)]
-pub(crate) struct Fetched {
+pub struct Fetched {
     /// The resolution of the source.
-    pub(super) resolution: Resolution,
+    pub resolution: Resolution,
     /// Whether its content is new here.
-    pub(super) is_new: bool,
+    pub is_new: bool,
 }
 
 /// The progress of a pull.
 #[derive(Debug, Clone)]
-pub(crate) struct Pulling {
+pub struct Pulling {
     /// Digest reference.
     reference: String,
     at: Progress,
@@ -39,12 +41,12 @@ struct Rejected {
     text: String,
     terminal: bool,
     advice: Option<&'static str>,
+    is_no_catalog: bool,
 }
 
 /// The state that the jobs share.
-pub(super) struct Fetcher {
+pub struct Fetcher {
     store: Arc<CatalogStore>,
-    source: Arc<dyn CatalogSource>,
     clock: Arc<dyn Clock>,
     memory: MemoryBudget,
     /// By catalog.
@@ -52,40 +54,61 @@ pub(super) struct Fetcher {
 }
 
 impl Fetcher {
-    pub(super) fn new(
-        store: Arc<CatalogStore>,
-        source: Arc<dyn CatalogSource>,
-        clock: Arc<dyn Clock>,
-        memory: MemoryBudget,
-    ) -> Self {
-        Self { store, source, clock, memory, rejected: Mutex::default() }
+    /// Installs what it fetches in `store`, within a budget of memory.
+    pub fn new(store: Arc<CatalogStore>, clock: Arc<dyn Clock>, memory: MemoryBudget) -> Self {
+        Self { store, clock, memory, rejected: Mutex::default() }
     }
 
     /// Forgets a catalog that is gone.
-    pub(super) fn forget(&self, catalog: &str) {
+    pub fn forget(&self, catalog: &str) {
         self.rejected.lock().remove(catalog);
     }
 
-    /// Fetches the content that `source` resolves to, unless it is here or known not to be a catalog.
-    pub(super) async fn fetch(
+    /// Fetches the content that `source` resolves to by way of `registry`, unless it is here or known not to be a catalog.
+    pub async fn fetch(
         self: Arc<Self>,
         catalog: String,
         source: String,
+        registry: Arc<dyn CatalogSource>,
         context: JobContext<Pulling>,
     ) -> Result<Fetched, CatalogdError> {
         let polled_at = self.clock.now();
-        let reference = self.source.resolve(&source).await.map_err(CatalogdError::Pull)?;
+        let reference = registry.resolve(&source).await.map_err(CatalogdError::Pull)?;
         let is_new = self.store.generation(&catalog).is_none_or(|held| held.reference() != reference);
         if is_new {
             let pinned = if source.contains('@') { Pinned::Yes } else { Pinned::No };
             if let Some(known) = self.known(&catalog, &reference, pinned) {
                 return Err(known);
             }
-            let unpacked = self.unpack(&catalog, &reference, pinned, context).await;
+            let unpacked = self.bring(&catalog, &reference, pinned, &*registry, context).await;
             self.remember(&catalog, &reference, pinned, unpacked.as_ref().err());
             unpacked?;
         }
         Ok(Fetched { resolution: Resolution { source, reference, polled_at }, is_new })
+    }
+
+    /// Brings content here: from another catalog, if the registry delivers it to this one too, else from the registry.
+    async fn bring(
+        &self,
+        catalog: &str,
+        reference: &str,
+        pinned: Pinned,
+        registry: &dyn CatalogSource,
+        context: JobContext<Pulling>,
+    ) -> Result<(), CatalogdError> {
+        if let Some(held) = self.store.held(digest_of(reference))
+            && registry.check(reference).await.is_ok()
+        {
+            let (store, owned) = (Arc::clone(&self.store), (catalog.to_owned(), reference.to_owned()));
+            let shared = tokio::task::spawn_blocking(move || store.share(&owned.0, &owned.1, &held)).await?;
+            match shared {
+                Ok(_) => return Ok(()),
+                // It would be rejected again.
+                Err(error @ StoreError::Rejected(_)) => return Err(CatalogdError::Store(error)),
+                Err(error) => tracing::debug!(catalog, %error, "content of another catalog is pulled again"),
+            }
+        }
+        self.unpack(catalog, reference, pinned, registry, context).await
     }
 
     async fn unpack(
@@ -93,6 +116,7 @@ impl Fetcher {
         catalog: &str,
         reference: &str,
         pinned: Pinned,
+        registry: &dyn CatalogSource,
         context: JobContext<Pulling>,
     ) -> Result<(), CatalogdError> {
         let JobContext { cancelled, progress } = context;
@@ -100,7 +124,7 @@ impl Fetcher {
         let on_progress = Arc::new(move |at| {
             progress.send_replace(Some(Pulling { reference: pulled.clone(), at }));
         });
-        let files = self.source.pull(reference, pinned, on_progress).await.map_err(CatalogdError::Pull)?;
+        let files = registry.pull(reference, pinned, on_progress).await.map_err(CatalogdError::Pull)?;
         self.install(catalog.to_owned(), reference.to_owned(), files, cancelled).await
     }
 
@@ -141,6 +165,7 @@ impl Fetcher {
             text: before.text.clone(),
             terminal: before.terminal,
             advice: before.advice,
+            is_no_catalog: before.is_no_catalog,
         })
     }
 
@@ -148,7 +173,9 @@ impl Fetcher {
         match error.filter(|error| error.is_content()) {
             Some(error) => {
                 let (text, terminal, advice) = (error.to_string(), error.is_terminal(), error.advice());
-                let rejected = Rejected { reference: reference.to_owned(), pinned, text, terminal, advice };
+                let is_no_catalog = error.is_no_catalog();
+                let reference = reference.to_owned();
+                let rejected = Rejected { reference, pinned, text, terminal, advice, is_no_catalog };
                 self.rejected.lock().insert(catalog.to_owned(), rejected);
             }
             None => self.forget(catalog),
@@ -159,7 +186,7 @@ impl Fetcher {
 /// The message about a running job, and the time until the next one.
 ///
 /// Most jobs are over before there is anything to report. A failure of the last attempt stays reported until bytes arrive.
-pub(super) fn in_progress(
+pub fn in_progress(
     source: &str,
     elapsed: Duration,
     progress: Option<&Pulling>,

@@ -11,11 +11,11 @@ use jiff::Timestamp;
 use kube::{Client, client::Body};
 use olm_api::v1::ClusterCatalog;
 use olm_image::{OnProgress, Progress, PullError, Refusal};
-use olm_runtime::{BackoffLimits, Chance, Clock, MemoryBudget, Next, PANIC_REPORT};
+use olm_runtime::{BackoffLimits, Chance, Clock, MemoryBudget, Next, PANIC_REPORT, Reconciler as _};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use super::{FetchJobs, Reconciler};
+use super::{CatalogReconciler, FetchJobs};
 use crate::{
     CatalogFiles, CatalogSource, Pinned,
     limits::INGEST_MEMORY_BYTES,
@@ -114,6 +114,11 @@ impl CatalogSource for Registry {
         resolved
     }
 
+    async fn check(&self, resolved: &str) -> Result<(), PullError> {
+        let delivers = self.images.lock().unwrap().contains_key(resolved);
+        if delivers { Ok(()) } else { Err(PullError::Deadline(1)) }
+    }
+
     async fn pull(
         &self,
         resolved: &str,
@@ -162,7 +167,7 @@ struct World {
     clock: Arc<TestClock>,
     test: TestStore,
     leader: watch::Sender<bool>,
-    reconciler: Reconciler,
+    reconciler: CatalogReconciler,
     /// Names of catalogs whose job has ended.
     ended: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
 }
@@ -195,7 +200,7 @@ impl World {
         let (sender, fetched) = mpsc::unbounded_channel();
         let ended = move |catalog: &str| drop(sender.send(catalog.to_owned()));
         let backoff = BackoffLimits { first: WAIT, longest: WAIT };
-        let reconciler = Reconciler::new(
+        let reconciler = CatalogReconciler::new(
             client(&server),
             test.store.clone(),
             (registry.clone(), MemoryBudget::new(2 * INGEST_MEMORY_BYTES)),
@@ -230,7 +235,7 @@ impl World {
     async fn reconcile_once(&self) -> Next {
         let object = self.server.lock().unwrap().object.clone();
         let catalog: ClusterCatalog = serde_json::from_value(object).unwrap();
-        self.reconciler.reconcile(&catalog).await
+        self.reconciler.next(&catalog).await
     }
 
     fn change(&self, change: impl FnOnce(&mut Value)) {

@@ -16,6 +16,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use olm_fbc::{CatalogError, PackageContent};
 use olm_image::DiskBudget;
 use olm_runtime::Clock;
@@ -25,7 +26,7 @@ use tokio::time::Instant;
 
 pub use trust::{Trust, TrustError};
 
-use super::LocalReader;
+use super::{CatalogReader, LocalReader};
 use crate::{
     CatalogFiles, CatalogStore, StoreError,
     limits::{CATALOG_BYTES_MAX, FETCH_TIMEOUT},
@@ -230,9 +231,11 @@ impl HttpReader {
     }
 }
 
-impl HttpReader {
-    /// The content of `package` in `catalog`, fetched if the catalog's status names other content than is here.
-    pub async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
+/// A package is fetched if the catalog's status names other content than is here; nothing is fetched for
+/// [`CatalogReader::mentioning`] and [`CatalogReader::packages`].
+#[async_trait]
+impl CatalogReader for HttpReader {
+    async fn package(&self, catalog: &str, package: &str) -> Result<Arc<PackageContent>, CatalogError> {
         let not_served = || CatalogError::NotServed { catalog: catalog.to_owned() };
         let remote = self.directory.find(catalog).ok_or_else(not_served)?;
         let updated = self.update(catalog, &remote).await;
@@ -244,9 +247,12 @@ impl HttpReader {
         self.copies.package(catalog, package).await
     }
 
-    /// As [`crate::LocalReader::mentioning`], on the copy that is here; nothing is fetched for it.
-    pub async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
+    async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
         self.copies.mentioning(catalog, text).await
+    }
+
+    async fn packages(&self, catalog: &str) -> Result<Vec<String>, CatalogError> {
+        self.copies.packages(catalog).await
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     ops::Range,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
 
 use jiff::Timestamp;
@@ -45,10 +45,11 @@ struct Description {
 /// A catalog's content of one digest. Its files stay readable as long as this value lives.
 #[derive(Debug)]
 pub struct Generation {
-    catalog: String,
+    pub(super) catalog: String,
     reference: String,
     unpacked_at: Timestamp,
-    index: Index,
+    /// Shared by catalogs of one digest.
+    index: Arc<Index>,
     lines: File,
     lines_sum: FileSum,
     records: File,
@@ -72,6 +73,23 @@ impl Generation {
     /// When the content was unpacked, in whole seconds.
     pub fn unpacked_at(&self) -> Timestamp {
         self.unpacked_at
+    }
+
+    /// A charge of no bytes in the budget of this content, for files that are made of it.
+    pub fn charge(&self) -> DiskCharge {
+        self.disk.lock().beside()
+    }
+
+    /// The memory that the index is reckoned to take, in bytes.
+    pub fn memory(&self) -> usize {
+        self.index.memory()
+    }
+
+    /// Has one index in memory with another generation of the same content.
+    pub(super) fn share_index(&mut self, other: &Self) {
+        if self.digest() == other.digest() && self.index == other.index {
+            self.index = Arc::clone(&other.index);
+        }
     }
 
     /// Length of all lines in bytes.
@@ -199,14 +217,13 @@ pub(crate) fn digest_of(reference: &str) -> &str {
     reference.rsplit_once('@').map_or(reference, |(_, digest)| digest)
 }
 
-/// Turns a staging folder into the generation at `target`.
-pub(super) fn complete(
+/// The generation in a staging folder, which is to be put in its place at `target`.
+pub(super) fn staged(
     catalog: &str,
     reference: &str,
     unpacked_at: Timestamp,
     ingested: Ingested,
-    staging: &Path,
-    target: &Path,
+    (staging, target): (&Path, &Path),
 ) -> Result<Generation, StoreError> {
     let unpacked_at = Timestamp::from_second(unpacked_at.as_second()).unwrap_or(unpacked_at);
     let description = Description {
@@ -217,6 +234,49 @@ pub(super) fn complete(
         index: ingested.index_file,
         packages: ingested.records,
     };
+    let index = Arc::new(ingested.index);
+    described(catalog, description, index, (staging, target), ingested.charge)
+}
+
+/// The content of `held`, which has the digest of `reference`, in a staging folder: both have the same files on disk, and the
+/// same index in memory.
+pub(super) fn linked(
+    catalog: &str,
+    reference: &str,
+    held: &Generation,
+    (staging, target): (&Path, &Path),
+    disk: &DiskBudget,
+) -> Result<Generation, StoreError> {
+    let link = |name: &str| {
+        let path = staging.join(name);
+        fs::hard_link(held.folder.join(name), &path).map_err(io_error("linking", &path))
+    };
+    for name in [LINES_FILE, RECORDS_FILE, INDEX_FILE] {
+        link(name)?;
+    }
+    if held.segments().is_some() {
+        // Without it, it is made again.
+        let _ = link(compressed::SEGMENTS_FILE);
+    }
+    let path = held.folder.join(GENERATION_FILE);
+    let damaged = |cause: &str| io_error("reading", &path)(io::Error::other(cause.to_owned()));
+    let sealed = files::read_small(&path)?;
+    let bytes = files::unsealed(&sealed).ok_or_else(|| damaged("the checksum differs"))?;
+    let description: Description =
+        serde_json::from_slice(bytes).map_err(|error| damaged(&error.to_string()))?;
+    let description = Description { reference: reference.to_owned(), ..description };
+    let charge = disk.charge_existing(length(staging));
+    described(catalog, description, Arc::clone(&held.index), (staging, target), charge)
+}
+
+/// Completes a staging folder with its description.
+fn described(
+    catalog: &str,
+    description: Description,
+    index: Arc<Index>,
+    (staging, target): (&Path, &Path),
+    charge: DiskCharge,
+) -> Result<Generation, StoreError> {
     let bytes =
         serde_json::to_vec(&description).map_err(|error| io_error("encoding", target)(error.into()))?;
     files::write_synced(&staging.join(GENERATION_FILE), &files::sealed(bytes))?;
@@ -224,25 +284,46 @@ pub(super) fn complete(
         let path = staging.join(name);
         File::open(&path).map_err(io_error("opening", &path))
     };
-    let (lines, records) = (open(LINES_FILE)?, open(RECORDS_FILE)?);
+    Ok(Generation {
+        catalog: catalog.to_owned(),
+        reference: description.reference,
+        unpacked_at: description.unpacked_at,
+        index,
+        lines: open(LINES_FILE)?,
+        lines_sum: description.lines,
+        records: open(RECORDS_FILE)?,
+        folder: target.to_owned(),
+        segments: segments(catalog, staging, description.lines),
+        disk: Mutex::new(charge),
+    })
+}
+
+/// Puts a staging folder in its place.
+pub(super) fn place(staging: &Path, target: &Path) -> Result<(), StoreError> {
     if let Some(parent) = target.parent() {
         files::create_private(parent)?;
     }
     // The same digest may be there already, damaged.
     files::remove_tree(target)?;
-    fs::rename(staging, target).map_err(io_error("renaming to", target))?;
-    Ok(Generation {
-        catalog: catalog.to_owned(),
-        reference: reference.to_owned(),
-        unpacked_at,
-        index: ingested.index,
-        lines,
-        lines_sum: description.lines,
-        records,
-        folder: target.to_owned(),
-        segments: OnceLock::new(),
-        disk: Mutex::new(ingested.charge),
-    })
+    fs::rename(staging, target).map_err(io_error("renaming to", target))
+}
+
+/// The compressed form in a folder, if there is one that can be used.
+fn segments(catalog: &str, folder: &Path, lines: FileSum) -> OnceLock<Segments> {
+    match compressed::load(folder, lines) {
+        Ok(segments) => segments.map_or_else(OnceLock::new, OnceLock::from),
+        Err(problem) => {
+            // They are made again; only then is the file replaced.
+            tracing::warn!(catalog, folder = %folder.display(), problem, "compressed content is not usable");
+            OnceLock::new()
+        }
+    }
+}
+
+/// Bytes of the files in a folder.
+fn length(folder: &Path) -> u64 {
+    let files = [LINES_FILE, RECORDS_FILE, INDEX_FILE, compressed::SEGMENTS_FILE];
+    files.iter().filter_map(|name| fs::metadata(folder.join(name)).ok()).map(|file| file.len()).sum()
 }
 
 /// The newest complete generation in a catalog's folder; everything else in there is removed.
@@ -303,27 +384,17 @@ fn load(catalog: &str, name: &str, folder: &Path, disk: &DiskBudget) -> Result<G
     if index.bytes() != description.lines.bytes || index.record_bytes() != description.packages.bytes {
         return Err("index does not belong to the lines".into());
     }
-    let segments = match compressed::load(folder, description.lines) {
-        Ok(segments) => segments.map_or_else(OnceLock::new, OnceLock::from),
-        Err(problem) => {
-            // They are made again; only then is the file replaced.
-            tracing::warn!(catalog, digest = name, problem, "compressed content is not usable");
-            OnceLock::new()
-        }
-    };
-    let files = [LINES_FILE, RECORDS_FILE, INDEX_FILE, compressed::SEGMENTS_FILE];
-    let length =
-        files.iter().filter_map(|name| fs::metadata(folder.join(name)).ok()).map(|file| file.len()).sum();
+    let segments = segments(catalog, folder, description.lines);
     Ok(Generation {
         catalog: catalog.to_owned(),
         reference: description.reference,
         unpacked_at: description.unpacked_at,
-        index,
+        index: Arc::new(index),
         lines,
         lines_sum: description.lines,
         records,
         folder: folder.to_owned(),
         segments,
-        disk: Mutex::new(disk.charge_existing(length)),
+        disk: Mutex::new(disk.charge_existing(length(folder))),
     })
 }

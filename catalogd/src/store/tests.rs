@@ -56,6 +56,26 @@ fn content_is_lines_in_walk_order_and_records_by_package() {
 }
 
 #[test]
+fn content_of_a_digest_is_shared_and_outlives_the_catalog_it_came_from() {
+    const ELSEWHERE: &str =
+        "example.com/mirror/b@sha256:1111111111111111111111111111111111111111111111111111111111111111";
+    let test = TestStore::new();
+    test.install("c", ONE, FILES);
+    let held = test.store.held(super::digest_of(ELSEWHERE)).unwrap();
+    let shared = test.store.share("d", ELSEWHERE, &held).unwrap();
+    assert_eq!((shared.reference(), lines(&shared).as_str()), (ELSEWHERE, LINES));
+    assert_eq!(test.store.generation("d").unwrap().reference(), ELSEWHERE);
+    test.store.remove("c").unwrap();
+    let test = test.restarted();
+    assert_eq!(test.store.catalogs(), ["d"]);
+    let kept = test.store.generation("d").unwrap();
+    assert_eq!((kept.reference(), lines(&kept).as_str()), (ELSEWHERE, LINES));
+    assert!(test.store.held(super::digest_of(TWO)).is_none());
+    assert!(test.store.share("e", ONE, &held).is_err(), "its files are gone");
+    assert_eq!(test.store.catalogs(), ["d"]);
+}
+
+#[test]
 fn content_survives_a_restart_and_is_not_ingested_again() {
     let test = TestStore::new();
     test.install("c", ONE, FILES);

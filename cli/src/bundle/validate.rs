@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, fmt::Write as _, io::Write};
 use anyhow::{anyhow, bail};
 use clap::{Args, ValueEnum};
 use olm_bundle::{ANNOTATIONS, Bundle, BundleFiles, CSV_KIND, InstallMode, MEMORY_BYTES_MAX};
-use olm_object::{ObjectKey, known_kind, text as text_of};
+use olm_object::{ObjectKey, Rule, known_kind, text as text_of};
 use olm_opm::{Suite, SuiteFinding};
-use olm_plan::image_changes;
-use olm_rbac::{Grant, Style, targets, webhooks_on_pods};
+use olm_plan::{image_changes, permission_line};
+use olm_rbac::{Danger, Grant, Permission, Style, dangers, targets, webhooks_on_pods};
 use olm_render::{CertificateProvider, Options, RenderError, Rendered, render};
 use olm_text::one_line;
 use serde::Serialize;
@@ -22,6 +22,8 @@ use crate::{
 
 /// The annotation with the channels of a bundle.
 const CHANNELS: &str = "operators.operatorframework.io.bundle.channels.v1";
+/// The annotation with its default channel.
+const DEFAULT_CHANNEL: &str = "operators.operatorframework.io.bundle.channel.default.v1";
 /// The ServiceAccount in the hints; its name changes none of them.
 const ACCOUNT: &str = "installer";
 /// `olm bundle validate`
@@ -84,7 +86,16 @@ pub(crate) struct Examination {
     /// Images of Deployments, and others that the ClusterServiceVersion names.
     pub(crate) images: BTreeSet<String>,
     pub(crate) errors: Vec<String>,
+    /// What an attacker could do with the extension's ServiceAccount, the worst first.
+    pub(crate) dangers: Vec<DangerGroup>,
     pub(crate) hints: Vec<String>,
+}
+
+/// A power, and the permissions that it comes with.
+#[derive(Debug, Serialize)]
+pub(crate) struct DangerGroup {
+    pub(crate) danger: &'static str,
+    pub(crate) permissions: Vec<String>,
 }
 
 /// A way to install the bundle.
@@ -115,13 +126,19 @@ impl Validate {
     }
 
     fn findings(&self, files: &BundleFiles) -> anyhow::Result<Vec<SuiteFinding>> {
-        let csv = csv(files)?;
+        let manifests = manifests(files)?;
+        let csv = manifests.iter().find(|manifest| text_of(manifest, "/kind") == CSV_KIND);
+        let Some(csv) = csv else {
+            bail!("the bundle has no ClusterServiceVersion: the suites cannot be checked")
+        };
         let annotations = files.get(ANNOTATIONS).map(olm_bundle::labels);
         let labels = annotations.and_then(Result::ok).unwrap_or_default();
         let channels = labels.get(CHANNELS).map_or("", String::as_str);
-        let channels: Vec<&str> =
-            channels.split(',').map(str::trim).filter(|channel| !channel.is_empty()).collect();
-        Ok(self.suites.iter().flat_map(|name| name.suite().check(&csv, &channels)).collect())
+        let default = labels.get(DEFAULT_CHANNEL).map_or("", String::as_str);
+        let all = channels.split(',').chain([default]).map(str::trim);
+        let channels: BTreeSet<&str> = all.filter(|channel| !channel.is_empty()).collect();
+        let channels: Vec<&str> = channels.into_iter().collect();
+        Ok(self.suites.iter().flat_map(|name| name.suite().check(csv, &channels, &manifests)).collect())
     }
 
     /// One case for validity, and one for each rule of the suites.
@@ -148,16 +165,14 @@ impl Validate {
     }
 }
 
-/// The ClusterServiceVersion of a bundle.
-fn csv(files: &BundleFiles) -> anyhow::Result<Value> {
-    for (path, content) in files.iter().filter(|(path, _)| path.starts_with("manifests/")) {
+/// The manifests of a bundle.
+fn manifests(files: &BundleFiles) -> anyhow::Result<Vec<Value>> {
+    let of_bundle = files.iter().filter(|(path, _)| path.starts_with("manifests/"));
+    let manifest = |(path, content)| {
         let manifest = olm_yaml::text(content).and_then(olm_yaml::one);
-        let manifest = manifest.map_err(|error| anyhow!("{path}: {error}"))?;
-        if text_of(&manifest, "/kind") == CSV_KIND {
-            return Ok(manifest);
-        }
-    }
-    bail!("the bundle has no ClusterServiceVersion: the suites cannot be checked")
+        manifest.map_err(|error| anyhow!("{path}: {error}"))
+    };
+    of_bundle.map(manifest).collect()
 }
 
 impl Checked {
@@ -213,7 +228,7 @@ impl Examination {
                     .map(|object| text_of(object, "/metadata/name").to_owned())
                     .collect();
                 answer.images = deployed.chain(bundle.csv.related_images).collect();
-                answer.hints = hints(rendered, namespace);
+                (answer.hints, answer.dangers) = hints(rendered, namespace);
             }
             (_, Some(RenderError::Invalid(findings))) => answer.errors = findings,
             (_, Some(error)) => answer.errors = vec![error.to_string()],
@@ -238,8 +253,8 @@ pub(crate) fn configuration(mode: InstallMode, namespace: &str) -> Value {
     }
 }
 
-fn hints(rendered: Rendered, namespace: &str) -> Vec<String> {
-    let mut hints = Vec::new();
+fn hints(rendered: Rendered, namespace: &str) -> (Vec<String>, Vec<DangerGroup>) {
+    let (mut hints, mut groups) = (Vec::new(), Vec::new());
     if let Some(lowest) = &rendered.min_kube_version {
         hints.push(format!("needs Kubernetes {lowest} or later (spec.minKubeVersion)"));
     }
@@ -272,17 +287,25 @@ fn hints(rendered: Rendered, namespace: &str) -> Vec<String> {
                     rules.len()
                 ));
             }
-            hints.extend(
-                grant
-                    .dangers()
-                    .into_iter()
-                    .map(|danger| format!("the extension's ServiceAccount {}", danger.meaning())),
-            );
+            groups = grouped(&grant);
             let on_pods = webhooks_on_pods(&objects).into_iter();
             hints.extend(on_pods.map(|configuration| format!("{configuration} sees Pods")));
         }
     }
-    hints
+    (hints, groups)
+}
+
+/// The permissions for the whole cluster that are dangerous, by what they allow.
+fn grouped(grant: &Grant) -> Vec<DangerGroup> {
+    let rules: Vec<&Rule> =
+        grant.rules().filter(|(namespace, _)| namespace.is_empty()).flat_map(|(_, rules)| rules).collect();
+    let group = |danger: Danger| {
+        let of_danger = rules.iter().filter(|rule| dangers(std::slice::from_ref(**rule)).contains(&danger));
+        let line =
+            |rule: &&Rule| permission_line(&Permission { namespace: String::new(), rule: Rule::clone(rule) });
+        DangerGroup { danger: danger.meaning(), permissions: of_danger.map(line).collect() }
+    };
+    grant.dangers().into_iter().map(group).collect()
 }
 
 fn old_crd(object: &Value) -> Option<String> {
@@ -340,6 +363,8 @@ fn text(answer: &Examination) -> String {
     }
     lines.extend(answer.images.iter().map(|image| format!("image: {}", one_line(image))));
     lines.extend(answer.errors.iter().map(|error| format!("error: {}", below(error, 7))));
+    let dangers = answer.dangers.iter();
+    lines.extend(dangers.map(|group| format!("hint: the extension's ServiceAccount {}", group.danger)));
     lines.extend(answer.hints.iter().map(|hint| format!("hint: {}", one_line(hint))));
     lines.join("\n")
 }

@@ -32,10 +32,10 @@ pub(crate) struct Compose {
     folder: Option<PathBuf>,
     /// Format of the catalog
     #[arg(short, long, value_parser = form(), default_value = "yaml")]
-    form: Form,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: Form,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t)]
+    report: Format,
     #[command(flatten)]
     registries: Registries,
 }
@@ -103,8 +103,9 @@ impl Compose {
                     bail!("package {package:?} is in the catalogs of both {owner:?} and {:?}", entry.name);
                 }
             }
-            let text: String = documents.texts(self.form).collect();
-            folder.write(&Path::new(&entry.name).join(format!("index.{}", self.form.extension())), &text)?;
+            let text: String = documents.texts(self.output).collect();
+            folder
+                .write(&Path::new(&entry.name).join(format!("index.{}", self.output.extension())), &text)?;
             let resolved = opened.image.map(|image| image.to_string());
             references.push(Part { name: entry.name, image: entry.image, resolved, packages });
         }
@@ -114,7 +115,7 @@ impl Compose {
             None => repo,
         });
         let composed = Composed { folder: target.display().to_string(), image, references };
-        output::answer(out, self.output, &composed, Composed::text)
+        output::answer(out, self.report, &composed, Composed::text)
     }
 
     /// The documents of one of the catalogs.
@@ -125,7 +126,7 @@ impl Compose {
         } else {
             entry.image.parse::<Source>()?
         };
-        let opened = self.registries.catalog(&source).await?;
+        let opened = self.registries.catalog(&source, None).await?;
         let mut documents = Documents::default();
         each_document::<WriteError>(&opened.tree, &mut |_, meta| documents.push(meta))?;
         if documents.is_empty() {

@@ -55,7 +55,7 @@ impl Diff {
     }
 
     async fn outline(&self, source: &Source) -> anyhow::Result<Outline> {
-        let opened = self.registries.catalog(source).await?;
+        let opened = self.registries.catalog(source, None).await?;
         read(&opened.tree).with_context(|| source.to_string())
     }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail};
@@ -11,7 +11,11 @@ use clap::Args;
 use olm_opm::{Documents, Form, Note, Part, Selection, WriteError, each_document};
 use serde::Serialize;
 
-use super::{folder::NewFolder, form::form, read::Catalog};
+use super::{
+    folder::NewFolder,
+    form::form,
+    read::{self, Catalog},
+};
 use crate::{
     output::{self, Format, counted},
     sources::Tree,
@@ -36,10 +40,10 @@ pub(crate) struct Filter {
     default_channel: Vec<String>,
     /// Format of the catalog
     #[arg(short, long, value_parser = form(), default_value = "yaml")]
-    form: Form,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    output: Form,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t)]
+    report: Format,
 }
 
 /// The written catalog, and the impact on its users.
@@ -58,14 +62,14 @@ impl Filter {
         let part = selection.of(&outline).with_context(|| self.catalog.source.to_string())?;
         drop(outline);
         let documents = take(&files, &part).with_context(|| self.catalog.source.to_string())?;
-        NewFolder::create(&self.folder)?.write_catalog(&documents, self.form)?;
+        NewFolder::create(&self.folder)?.write_catalog(&documents, self.output)?;
         let filtered = Filtered {
             folder: self.folder.display().to_string(),
             packages: documents.packages().map(str::to_owned).collect(),
             documents: documents.len(),
             notes: &part.notes,
         };
-        output::answer(out, self.output, &filtered, |filtered| {
+        output::answer(out, self.report, &filtered, |filtered| {
             let notes = filtered.notes.iter().map(|note| format!("{}: {}", note.package, note.message));
             let done = format!(
                 "{}: {}, {}",
@@ -90,6 +94,14 @@ impl Filter {
             default_channels: defaults.collect::<Result<_, _>>()?,
         })
     }
+}
+
+/// Writes these packages of a catalog into a folder, and answers what that breaks.
+pub(super) fn filtered(files: &Tree, packages: &[String], folder: &Path) -> anyhow::Result<Vec<Note>> {
+    let selection = Selection { packages: packages.iter().cloned().collect(), ..Selection::default() };
+    let part = selection.of(&read::read(files)?)?;
+    NewFolder::create(folder)?.write_catalog(&take(files, &part)?, Form::Json)?;
+    Ok(part.notes)
 }
 
 fn take(files: &Tree, part: &Part) -> Result<Documents, WriteError> {

@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use olm_fbc::{Channel, ChannelEntry, SCHEMA_BUNDLE};
 use olm_opm::{BundleOutline, Outline, head, validate};
-use olm_text::one_line;
+use olm_text::{did_you_mean, one_line};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
@@ -111,7 +111,9 @@ impl List {
         let faulty = validate(&outline).faulty;
         if let Some(wanted) = &self.package {
             if !outline.packages.iter().any(|package| package.name == *wanted) {
-                bail!("package {wanted:?} not found");
+                let names = outline.packages.iter().map(|package| package.name.as_str());
+                let meant = did_you_mean(wanted, names).map(|meant| format!(". {meant}"));
+                bail!("package {wanted:?} not found{}", meant.unwrap_or_default());
             }
             if let Some(problem) = faulty.get(wanted) {
                 bail!("{}: package {wanted:?} is not valid: {problem}: {HINT}", self.catalog.source);

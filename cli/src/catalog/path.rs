@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, io::Write};
 use anyhow::{anyhow, bail};
 use clap::Args;
 use olm_fbc::{Meta, PackageContent, SCHEMA_BUNDLE};
+use olm_image::image_syntax;
 use olm_opm::{BundleImages, Profile};
 use olm_resolve::{CatalogView, Hop, PathError, Request, resolve, upgrade_path};
 use olm_semver::Version;
@@ -12,7 +13,7 @@ use olm_text::one_line;
 use serde::Serialize;
 
 use crate::{
-    catalogs::{Catalog, CatalogArgs, Wanted},
+    catalogs::{Catalog, CatalogArgs, Wanted, no_package},
     output::{self, Differs, Format, columns, counted},
     resolve::installed,
 };
@@ -100,14 +101,14 @@ impl PathCommand {
     async fn catalog(&self) -> anyhow::Result<(Catalog, PackageContent)> {
         let mut catalogs = self.catalogs.open().await?;
         catalogs.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(&b.name)));
-        for catalog in catalogs {
-            match catalog.package(&self.package).await {
+        for index in 0..catalogs.len() {
+            match catalogs[index].package(&self.package).await {
                 Ok(content) if content.is_empty() => {}
-                Ok(content) => return Ok((catalog, content)),
+                Ok(content) => return Ok((catalogs.swap_remove(index), content)),
                 Err(error) => output::warning(&error.to_string()),
             }
         }
-        bail!("no catalog has a package {:?}", self.package)
+        Err(no_package(&self.package, &catalogs).await)
     }
 
     /// The name of the bundle to get to.
@@ -128,7 +129,7 @@ async fn upgrades(catalog: &Catalog, package: &str, hops: Vec<Hop>) -> anyhow::R
     let take = move |found: &mut BTreeMap<String, (String, Vec<String>)>, meta: &Meta<'_>| {
         if meta.envelope.schema == SCHEMA_BUNDLE && names.iter().any(|name| meta.envelope.name == *name) {
             let kubernetes = Profile::of_line(meta.line).unwrap_or_default().min_kube_version;
-            let images = BundleImages::of_line(meta.line)?.references();
+            let images = BundleImages::of_line(meta.line, image_syntax)?.references();
             found.insert(meta.envelope.name.clone().into_owned(), (kubernetes, images.into_iter().collect()));
         }
         Ok(())

@@ -21,13 +21,13 @@ use crate::{
     about = "Prints catalogs and bundles as one catalog",
     long_about = "Prints the content of the references as one file-based catalog on standard output.\n\n\
                   A reference is a folder with a catalog, a folder with a bundle (it has the sub-folders manifests \
-                  and metadata), an OCI image layout, or an image of a catalog or a bundle, as its labels say. \
+                  and metadata), an OCI image layout, the address of a served catalog, or an image of a catalog or a bundle, as its labels say. \
                   Documents are sorted by package, schema and name. Nothing is validated: see olm catalog validate.\n\n\
                   Exit code 0 if everything was printed, 1 if a reference cannot be rendered (nothing is printed \
                   then)."
 )]
 pub(crate) struct Render {
-    /// Folders, OCI image layouts (oci:FOLDER[:NAME]) and images
+    /// Folders, OCI image layouts (oci:FOLDER[:NAME]), images and addresses of catalogs
     #[arg(required = true, value_name = "REF")]
     references: Vec<String>,
     /// Output format

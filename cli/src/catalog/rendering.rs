@@ -107,7 +107,10 @@ impl Renderer {
     async fn reference(&self, reference: &str) -> anyhow::Result<Rendered> {
         let source: Source = reference.parse()?;
         let (opened, is_bundle) = match &source {
-            Source::File(_) | Source::Input => {
+            Source::Address(_) if self.allowed != Allowed::BundleImages => {
+                (self.registries.catalog(&source, None).await?, false)
+            }
+            Source::File(_) | Source::Input | Source::Address(_) => {
                 bail!("ref {reference:?} is not a directory: not allowed")
             }
             Source::Folder(folder) => {

@@ -1,10 +1,13 @@
-//! `olm catalog serve`: a catalog over HTTP, as catalogd serves it in a cluster.
+//! `olm catalog serve`: a catalog over HTTP, as catalogd serves it in a cluster, and over gRPC, as OLM Classic reads it.
 
 use std::{fmt::Write as _, io::Write, net::SocketAddr, sync::Arc};
 
 use anyhow::{Context as _, bail};
-use catalogd::{CatalogFiles, CatalogStore, Config, ContentServer, Generation};
+use catalogd::{CatalogFiles, CatalogStore, Config, ContentServer, Generation, RegistryContent};
 use clap::Args;
+use olm_classic_core::registry_model;
+use olm_image::image_syntax;
+use olm_registry::{RegistryServer, Sources};
 use olm_runtime::{Clock, ServerLimits, SystemClock, listen, on_signal, serve};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -34,6 +37,10 @@ pub(crate) struct Serve {
     /// Serve /api/v1/graphql as well
     #[arg(long)]
     graphql: bool,
+    /// Serve the registry API of OLM Classic (gRPC) as well, on this HOST:PORT; packages that opm would not serve are
+    /// left out and reported
+    #[arg(long, value_name = "ADDRESS")]
+    grpc: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -48,6 +55,9 @@ struct Served {
     metas: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     graphql: Option<String>,
+    /// Address of the registry API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grpc: Option<String>,
     /// The ETag of answers.
     digest: String,
     documents: usize,
@@ -72,15 +82,29 @@ impl Serve {
         let config = Config { graphql: self.graphql, ..Config::default() };
         let server = ContentServer::unmeasured(store, &config);
         let listener = listen(&self.addr)?;
-        let places = self.served(listener.local_addr()?, generation.digest(), generation.documents());
-        drop(generation);
+        let mut places = self.served(listener.local_addr()?, generation.digest(), generation.documents());
+        let registry = match &self.grpc {
+            Some(address) => Some((listen(address)?, registry(generation).await?)),
+            None => None,
+        };
+        if let Some((listener, _)) = &registry {
+            places.grpc = Some(listener.local_addr()?.to_string());
+        }
         output::answer(out, self.output, &places, |places| {
-            let addresses = [Some(&places.all), Some(&places.metas), places.graphql.as_ref()];
+            let addresses =
+                [Some(&places.all), Some(&places.metas), places.graphql.as_ref(), places.grpc.as_ref()];
             addresses.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("\n")
         })?;
         out.flush()?;
         let serving = serve(listener, server.router(), None, ServerLimits::default(), shutdown.clone());
-        let (ended, ()) = tokio::join!(serving, server.run(shutdown));
+        let registry = async {
+            match registry {
+                Some((listener, registry)) => olm_registry::serve(listener, registry, shutdown.clone()).await,
+                None => Ok(()),
+            }
+        };
+        let (ended, registry_ended, ()) = tokio::join!(serving, registry, server.run(shutdown.clone()));
+        registry_ended?;
         Ok(ended?)
     }
 
@@ -106,10 +130,32 @@ impl Serve {
             all: endpoint("all"),
             metas: endpoint("metas"),
             graphql: self.graphql.then(|| endpoint("graphql")),
+            grpc: None,
             digest: digest.to_owned(),
             documents,
         }
     }
+}
+
+/// The one catalog that is served, whatever the name by which clients reach it.
+struct Only(Arc<registry_model::Catalog<RegistryContent>>);
+
+impl Sources for Only {
+    type Content = RegistryContent;
+
+    fn catalog(&self, _authority: &str) -> Option<Arc<registry_model::Catalog<RegistryContent>>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+/// The registry API over a catalog. Reports the packages that are left out.
+async fn registry(generation: Arc<Generation>) -> anyhow::Result<RegistryServer<Only>> {
+    let read = || registry_model::Catalog::read(RegistryContent(generation), Some(image_syntax));
+    let catalog = tokio::task::spawn_blocking(read).await??;
+    for (package, problem) in catalog.faulty() {
+        output::warning(&format!("package {package:?} is not served over gRPC: {problem}"));
+    }
+    Ok(RegistryServer::new(Arc::new(Only(Arc::new(catalog)))))
 }
 
 /// A digest reference made of all paths and contents.

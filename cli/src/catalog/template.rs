@@ -5,6 +5,7 @@ use std::{io::Write, path::Path};
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use olm_fbc::MetaReader;
+use olm_image::image_syntax;
 use olm_opm::{
     Blob, DecodeError, Documents, Form, Outline, UpgradeGraph, View, document_text, each_document, mermaid,
     template::{Template, TemplateKind, to_basic, to_substitutes},
@@ -14,7 +15,6 @@ use olm_opm::{
 use crate::{
     catalog::{
         form::form,
-        read::image_syntax,
         rendering::{Allowed, Migrations, Renderer},
     },
     output::causes,
@@ -206,7 +206,7 @@ impl Convert {
             }
         } else {
             let source: Source = self.reference.parse()?;
-            let opened = self.registries.catalog(&source).await?;
+            let opened = self.registries.catalog(&source, None).await?;
             each_document::<anyhow::Error>(&opened.tree, &mut |path, meta| {
                 blobs.push(Blob::of(meta).with_context(|| path.to_owned())?);
                 Ok(())

@@ -8,8 +8,11 @@ use olm_opm::{ErrorTree, Finding, Outline, Report, validate};
 use olm_text::one_line;
 use serde::Serialize;
 
-use super::read::{self, Catalog};
-use crate::output::{self, Format, counted};
+use super::read::{self, Reading};
+use crate::{
+    output::{self, Format, counted},
+    sources::Source,
+};
 
 /// The message about an empty catalog.
 const EMPTY: &str =
@@ -18,8 +21,11 @@ const EMPTY: &str =
 /// `olm catalog validate`
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
+    /// Folders, files, OCI image layouts (oci:FOLDER[:NAME]), images or addresses of catalogs; - for standard input
+    #[arg(value_name = "CATALOG", required = true)]
+    catalogs: Vec<Source>,
     #[command(flatten)]
-    catalog: Catalog,
+    reading: Reading,
     /// Treat warnings as errors: rules that are documented but not enforced
     #[arg(long)]
     strict: bool,
@@ -60,18 +66,57 @@ fn is_zero(count: &usize) -> bool {
 
 impl Validate {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let files = self.catalog.open().await?.tree;
-        let verdict = match read::read(&files) {
+        let mut verdicts = Vec::new();
+        for source in &self.catalogs {
+            let verdict = self.verdict(source).await;
+            // One that cannot be read does not hide what is wrong with the others.
+            let verdict = if self.catalogs.len() == 1 { verdict? } else { verdict.unwrap_or_else(unread) };
+            verdicts.push((source.to_string(), verdict));
+        }
+        let invalid: Vec<&str> = verdicts
+            .iter()
+            .filter(|(_, verdict)| !verdict.passed)
+            .map(|(source, _)| source.as_str())
+            .collect();
+        if let [(_, verdict)] = verdicts.as_slice() {
+            output::answer(out, self.output, verdict, |verdict| verdict.text.clone())?;
+        } else {
+            let named: Vec<Named<'_>> =
+                verdicts.iter().map(|(catalog, verdict)| Named { catalog, verdict }).collect();
+            output::answer(out, self.output, &named, |named| {
+                let text =
+                    |one: &Named<'_>| format!("{}:\n  {}", one.catalog, output::below(&one.verdict.text, 2));
+                named.iter().map(text).collect::<Vec<_>>().join("\n")
+            })?;
+        }
+        match invalid.as_slice() {
+            [] => Ok(()),
+            [source] => bail!("{source}: the catalog is not valid"),
+            several => bail!("{}: these catalogs are not valid", several.join(", ")),
+        }
+    }
+
+    async fn verdict(&self, source: &Source) -> anyhow::Result<Verdict> {
+        let files = self.reading.open(source).await?.tree;
+        Ok(match read::read(&files) {
             Ok(outline) if !self.allow_empty && is_empty(&outline) => Verdict::unreadable(EMPTY),
             Ok(outline) => Verdict::of(&outline, &validate(&outline), self.strict),
             Err(error) => Verdict::unreadable(&error.to_string()),
-        };
-        output::answer(out, self.output, &verdict, |verdict| verdict.text.clone())?;
-        if !verdict.passed {
-            bail!("{}: the catalog is not valid", self.catalog.source);
-        }
-        Ok(())
+        })
     }
+}
+
+/// The result of one of several catalogs.
+#[derive(Debug, Serialize)]
+struct Named<'v> {
+    catalog: &'v str,
+    #[serde(flatten)]
+    verdict: &'v Verdict,
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is for unwrap_or_else")]
+fn unread(error: anyhow::Error) -> Verdict {
+    Verdict::unreadable(&output::causes(&error))
 }
 
 fn is_empty(outline: &Outline) -> bool {

@@ -15,7 +15,7 @@ use olm_fbc::{
     CatalogError, CatalogFiles, Meta, MetaReader, PackageContent, Query, SCHEMA_BUNDLE, SCHEMA_PACKAGE,
 };
 use reqwest::{Certificate, Client, StatusCode};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 use super::{Catalog, Content, Named, Wanted, unreadable};
 use crate::sources::{Registries, Source, read_limited};
@@ -75,6 +75,9 @@ impl Held {
     ) -> anyhow::Result<T> {
         let ranges = match wanted {
             Wanted::All => self.generation.find(&Query::default()),
+            Wanted::Packages => {
+                self.generation.find(&Query { schema: Some(SCHEMA_PACKAGE), ..Query::default() })
+            }
             Wanted::Package(name) => {
                 let own = Query { schema: Some(SCHEMA_PACKAGE), name: Some(name), ..Query::default() };
                 let others = Query { package: Some(name), ..Query::default() };
@@ -138,7 +141,7 @@ impl Read for Lines {
 }
 
 /// Reads all of them.
-pub(super) async fn open(
+pub(crate) async fn open(
     named: &[&Named],
     registries: &Registries,
     authority: Option<&Path>,
@@ -147,15 +150,9 @@ pub(super) async fn open(
     let mut catalogs = Vec::new();
     for (number, Named { source, priority }) in named.iter().copied().enumerate() {
         let context = || format!("--catalog {source}");
-        let number = number.to_string();
-        let place = if source.starts_with("https://") || source.starts_with("http://") {
-            registries.allow_network(source)?;
-            Source::File(fetch(source, authority, folder.path(), &number).await.with_context(context)?)
-        } else {
-            source.parse().with_context(context)?
-        };
-        let tree = registries.catalog(&place).await.with_context(context)?.tree;
-        let held = Held::read(&tree, folder.clone(), &number).with_context(context)?;
+        let place: Source = source.parse().with_context(context)?;
+        let tree = registries.catalog(&place, authority).await.with_context(context)?.tree;
+        let held = Held::read(&tree, folder.clone(), &number.to_string()).with_context(context)?;
         let (name, priority) = (source.clone(), priority.unwrap_or_default());
         catalogs.push(Catalog { name, priority, content: Content::Held(held) });
     }
@@ -165,17 +162,12 @@ pub(super) async fn open(
 /// Reads the catalog in an image.
 pub(super) async fn pull(image: &str, registries: &Registries) -> anyhow::Result<Held> {
     let folder = Arc::new(tempfile::tempdir().context("creating a folder for a catalog")?);
-    let tree = registries.catalog(&image.parse()?).await?.tree;
+    let tree = registries.catalog(&image.parse()?, None).await?.tree;
     Held::read(&tree, folder, "image")
 }
 
-/// Fetches the answer of `<url>/api/v1/all` into a file.
-async fn fetch(
-    url: &str,
-    authority: Option<&Path>,
-    folder: &Path,
-    number: &str,
-) -> anyhow::Result<std::path::PathBuf> {
+/// The answer of `<url>/api/v1/all`, in a file.
+pub(crate) async fn fetch(url: &str, authority: Option<&Path>) -> anyhow::Result<NamedTempFile> {
     let client = client(authority)?;
     let all = format!("{}/api/v1/all", url.trim_end_matches('/').trim_end_matches("/api/v1/all"));
     let mut response = client.get(&all).timeout(FETCH_TIMEOUT).send().await.map_err(untrusted)?;
@@ -185,17 +177,16 @@ async fn fetch(
             response.status()
         );
     }
-    let path = folder.join(format!("fetched-{number}.jsonl"));
-    let mut file = std::fs::File::create(&path).with_context(|| path.display().to_string())?;
+    let mut file = NamedTempFile::new().context("creating a file for the catalog")?;
     let mut bytes = 0;
     while let Some(chunk) = response.chunk().await? {
         bytes += chunk.len() as u64;
         if bytes > CATALOG_BYTES_MAX {
             bail!("it has more than {CATALOG_BYTES_MAX} bytes");
         }
-        file.write_all(&chunk).with_context(|| path.display().to_string())?;
+        file.write_all(&chunk).with_context(|| file.path().display().to_string())?;
     }
-    Ok(path)
+    Ok(file)
 }
 
 /// A client for servers of catalogs that trusts these authorities, else the system's.

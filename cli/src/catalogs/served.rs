@@ -155,6 +155,7 @@ impl Served {
         let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let queries = match wanted {
             Wanted::All => return Ok(vec![self.all().await?]),
+            Wanted::Packages => vec![format!("schema={SCHEMA_PACKAGE}")],
             Wanted::Package(name) => {
                 let name = encoded(name);
                 vec![format!("schema={SCHEMA_PACKAGE}&name={name}"), format!("package={name}")]
@@ -207,24 +208,26 @@ impl Served {
 
 /// The documents that are wanted, among others.
 struct Filter {
+    schema: Option<&'static str>,
     package: Option<String>,
     bundle: Option<String>,
 }
 
 impl Filter {
     fn of(wanted: Wanted<'_>) -> Self {
-        let (package, bundle) = match wanted {
-            Wanted::All => (None, None),
-            Wanted::Package(package) => (Some(package), None),
-            Wanted::Bundle(package, name) => (Some(package), Some(name)),
+        let (schema, package, bundle) = match wanted {
+            Wanted::All => (None, None, None),
+            Wanted::Packages => (Some(SCHEMA_PACKAGE), None, None),
+            Wanted::Package(package) => (None, Some(package), None),
+            Wanted::Bundle(package, name) => (Some(SCHEMA_BUNDLE), Some(package), Some(name)),
         };
-        Self { package: package.map(str::to_owned), bundle: bundle.map(str::to_owned) }
+        Self { schema, package: package.map(str::to_owned), bundle: bundle.map(str::to_owned) }
     }
 
     fn takes(&self, meta: &Meta<'_>) -> bool {
-        let of_bundle = |name: &String| meta.envelope.schema == SCHEMA_BUNDLE && meta.envelope.name == *name;
-        self.package.as_ref().is_none_or(|package| meta.envelope.subject() == package)
-            && self.bundle.as_ref().is_none_or(of_bundle)
+        self.schema.is_none_or(|schema| meta.envelope.schema == schema)
+            && self.package.as_ref().is_none_or(|package| meta.envelope.subject() == package)
+            && self.bundle.as_ref().is_none_or(|name| meta.envelope.name == *name)
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use async_trait::async_trait;
-use catalogd::Trust;
+use catalogd::{CatalogReader, Trust};
 use kube::{Client, Config, ResourceExt};
 use olm_api::{
     ConditionType,
@@ -12,10 +12,9 @@ use olm_api::{
 };
 use olm_fbc::{CatalogError, PackageContent};
 use olm_runtime::connect;
-use operator_controller::CatalogReader;
 
 use crate::{
-    catalogs::{Access, Catalog, Content, Served, Way, behind_proxy, client},
+    catalogs::{Access, Catalog, Content, Served, Way, behind_proxy, client, unreadable},
     cluster::list,
 };
 
@@ -36,6 +35,11 @@ impl ClusterCatalogs {
             }
         }
         Ok(Self(catalogs))
+    }
+
+    /// All of them, those that are not served too.
+    pub(crate) fn all(&self) -> &[Catalog] {
+        &self.0
     }
 
     /// All of them, those that are not served too.
@@ -109,5 +113,9 @@ impl CatalogReader for ClusterCatalogs {
 
     async fn mentioning(&self, catalog: &str, text: &str) -> Result<Vec<PackageContent>, CatalogError> {
         self.get(catalog)?.mentioning(text).await
+    }
+
+    async fn packages(&self, catalog: &str) -> Result<Vec<String>, CatalogError> {
+        self.get(catalog)?.packages().await.map_err(|error| unreadable(catalog, &error))
     }
 }

@@ -1,4 +1,4 @@
-//! Writes to extensions, in the name of whoever runs the command.
+//! Writes to extensions, in the name of the user who runs the command.
 
 use anyhow::{Context as _, bail};
 use kube::{Api, Client, ResourceExt, api::Patch};

@@ -6,20 +6,20 @@ use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    apps::v1::Deployment,
     coordination::v1::Lease,
     core::v1::{Namespace, ServiceAccount},
 };
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{Api, Client, ResourceExt};
 use olm_api::{
     ConditionType::{Ready, Serving},
     v1::{AvailabilityMode, ClusterCatalog, ClusterExtension},
 };
-use olm_runtime::{api_text, bounded, if_exists};
+use olm_runtime::{api_text, if_exists};
 use serde::Serialize;
 
 use crate::{
-    cluster::{Cluster, list},
+    catalogs::SYSTEM_NAMESPACE,
+    cluster::{CONTROLLERS, Cluster, controllers, list},
     output::{self, Differs, Format, columns},
 };
 
@@ -29,8 +29,6 @@ ServiceAccount of each extension, extensions that are not ready, and what an ups
 
 Exit codes: 0 all is well, 1 error, 2 something is wrong.";
 
-/// The label of the controllers' Deployments.
-const CONTROLLERS: &str = "app.kubernetes.io/part-of=olm";
 /// A Lease that was not renewed for as long has no holder.
 const RENEWED: Duration = Duration::from_mins(3);
 
@@ -38,7 +36,7 @@ const RENEWED: Duration = Duration::from_mins(3);
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Namespace of the controllers
-    #[arg(long, value_name = "NAMESPACE", default_value = "olmv1-system")]
+    #[arg(long, value_name = "NAMESPACE", default_value = SYSTEM_NAMESPACE)]
     system_namespace: String,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
@@ -67,7 +65,7 @@ impl Check {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let client = self.cluster.client().await?;
         let namespace = &self.system_namespace;
-        let mut findings = controllers(&client, namespace).await?;
+        let mut findings = deployments(&client, namespace).await?;
         findings.push(lease(&client, namespace).await?);
         findings.extend(policies(&client, namespace).await);
         findings.extend(list::<ClusterCatalog>(&client).await?.iter().filter_map(catalog));
@@ -78,21 +76,21 @@ impl Check {
             Ok(left) => findings.extend(left.into_iter().map(|(object, text)| wrong(object, text))),
             Err(why) => findings.push(wrong("leftovers of upstream", why)),
         }
-        output::answer(out, self.output, &findings, |findings| text(findings))?;
+        let mut written = Vec::new();
+        output::answer(&mut written, self.output, &findings, |findings| text(findings))?;
+        let mut text = String::from_utf8(written)?;
+        if self.output == Format::Text {
+            text = output::states(text, "STATE");
+        }
+        out.write_all(text.as_bytes())?;
         if findings.iter().all(|finding| finding.ok) { Ok(()) } else { Err(Differs.into()) }
     }
 }
 
-async fn controllers(client: &Client, namespace: &str) -> anyhow::Result<Vec<Finding>> {
-    let api: Api<Deployment> = Api::namespaced(client.clone(), namespace);
-    let listed = bounded(api.list(&ListParams::default().labels(CONTROLLERS))).await;
-    let listed = listed.with_context(|| format!("listing Deployments in namespace {namespace}"))?;
+async fn deployments(client: &Client, namespace: &str) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for one in listed.items {
+    for one in controllers(client, namespace).await? {
         let wanted = one.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-        if wanted == 0 {
-            continue;
-        }
         let ready = one.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
         let (what, state) =
             (format!("Deployment {}", one.name_any()), format!("{ready} of {wanted} replicas ready"));
@@ -123,12 +121,12 @@ async fn lease(client: &Client, namespace: &str) -> anyhow::Result<Finding> {
     Ok(match (holder, renewed) {
         (Some(holder), Some(age)) if age.unsigned_abs() < RENEWED => ok(what, format!("held by {holder}")),
         (Some(holder), _) => wrong(what, format!("{holder} does not renew it: no controller is running")),
-        (None, _) => wrong(what, "nobody holds it: no controller is running"),
+        (None, _) => wrong(what, "it has no holder: no controller is running"),
     })
 }
 
 async fn policies(client: &Client, namespace: &str) -> Vec<Finding> {
-    match operator_controller::compare_policies(client, namespace).await {
+    match operator_controller::missing_policies(client, namespace).await {
         Err(why) => vec![wrong("admission policies", format!("not known: {why}"))],
         Ok(different) if different.is_empty() => vec![ok("admission policies", "in force")],
         Ok(different) => {
@@ -186,11 +184,12 @@ async fn extension_findings(client: &Client, extension: &ClusterExtension) -> an
 }
 
 fn text(findings: &[Finding]) -> String {
-    let rows = findings.iter().map(|finding| {
+    let mut rows = vec![["STATE", "CHECKED", "RESULT"].map(str::to_owned)];
+    rows.extend(findings.iter().map(|finding| {
         let sign = if finding.ok { "ok" } else { "WRONG" };
         [sign.to_owned(), finding.what.clone(), finding.message.clone()]
-    });
-    let mut text = columns(&rows.collect::<Vec<_>>());
+    }));
+    let mut text = columns(&rows);
     let count = findings.iter().filter(|finding| !finding.ok).count();
     if count == 0 {
         text.push_str("all is well");

@@ -1,24 +1,26 @@
 //! `olm events`: Events about extensions, their revisions and catalogs.
 
-use std::{collections::BTreeSet, io::Write, time::Duration};
+use std::{collections::BTreeMap, io::Write};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
+use futures::{StreamExt as _, stream::select_all};
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
-use kube::{Api, Client, ResourceExt, api::ListParams};
-use olm_runtime::bounded;
+use kube::{
+    Api, Client, ResourceExt,
+    api::ListParams,
+    runtime::watcher::{self, Config},
+};
+use olm_runtime::{Chance, bounded};
 use olm_text::one_line;
 use serde::Serialize;
 
-use super::revisions::{extension, revisions};
 use crate::{
     cluster::Cluster,
     output::{self, Format, columns},
 };
 
-/// Time between two looks with `--watch`.
-const INTERVAL: Duration = Duration::from_secs(1);
 /// Events of one page.
 const PAGE_EVENTS: u32 = 500;
 /// Pages that are read.
@@ -47,69 +49,95 @@ struct Line {
     reason: String,
     object: String,
     note: String,
-    #[serde(skip)]
-    id: (String, String),
 }
 
 impl Events {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let client = self.cluster.client().await?;
-        let mut lines = self.lines(&client).await?;
-        if !self.watch {
-            return output::answer(out, self.output, &lines, |lines| {
-                if lines.is_empty() { "there are no Events".to_owned() } else { table(lines) }
-            });
+        if self.watch {
+            return self.follow(client, out).await;
         }
-        let mut seen = BTreeSet::new();
-        loop {
-            for line in lines.iter().filter(|line| seen.insert(line.id.clone())) {
-                writeln!(out, "{}", row(line).map(|cell| one_line(&cell).into_owned()).join("  "))?;
-                out.flush()?;
-            }
-            // Events that the API server has dropped need not be remembered.
-            seen.retain(|id| lines.iter().any(|line| line.id == *id));
-            tokio::time::sleep(INTERVAL).await;
-            lines = self.lines(&client).await?;
+        let mut lines = Vec::new();
+        for selector in self.selectors() {
+            lines.extend(self.lines(&events(&client, &selector).await?));
         }
+        lines.sort();
+        output::answer(out, self.output, &lines, |lines| {
+            if lines.is_empty() { "there are no Events".to_owned() } else { table(lines) }
+        })
     }
 
-    /// The Events, the oldest first.
-    async fn lines(&self, client: &Client) -> anyhow::Result<Vec<Line>> {
-        let mut of = vec![("ClusterExtension", self.extension.clone())];
-        match &self.extension {
-            None => of.extend([("ClusterObjectSet", None), ("ClusterCatalog", None)]),
-            // The Events of an extension that is gone are still there.
-            Some(name) => {
-                if let Ok(seen) = extension(client, name).await {
-                    let sets = revisions(client, &seen).await?;
-                    of.extend(sets.iter().map(|set| ("ClusterObjectSet", Some(set.name_any()))));
+    /// Writes the Events that there are, the oldest first, and then each that comes.
+    async fn follow(&self, client: Client, out: &mut dyn Write) -> anyhow::Result<()> {
+        let (api, chance): (Api<Event>, _) = (Api::all(client), Chance::default());
+        let selectors = self.selectors();
+        let watch = |selector: &String| chance.watch(api.clone(), Config::default().fields(selector)).boxed();
+        let (mut seen, mut listed, mut unlisted) = (BTreeMap::new(), Vec::new(), selectors.len());
+        let mut watches = select_all(selectors.iter().map(watch));
+        while let Some(event) = watches.next().await {
+            match event {
+                Ok(watcher::Event::InitApply(event) | watcher::Event::Apply(event)) => {
+                    // A watch that was interrupted begins with what was written already.
+                    let version = event.resource_version();
+                    if seen.insert(event.uid(), version.clone()) != Some(version) {
+                        listed.extend(self.lines(&[event]));
+                    }
+                }
+                Ok(watcher::Event::Delete(event)) => _ = seen.remove(&event.uid()),
+                Ok(watcher::Event::InitDone) => unlisted = unlisted.saturating_sub(1),
+                Err(watcher::Error::InitialListFailed(error)) => bail!("listing Events: {error}"),
+                // What is interrupted is watched again.
+                Ok(watcher::Event::Init) | Err(_) => {}
+            }
+            if unlisted == 0 {
+                listed.sort();
+                for line in listed.drain(..) {
+                    writeln!(out, "{}", row(&line).map(|cell| one_line(&cell).into_owned()).join("  "))?;
+                    out.flush()?;
                 }
             }
         }
-        let mut lines = Vec::new();
-        for (kind, name) in of {
-            lines.extend(events(client, kind, name.as_deref()).await?);
+        Ok(())
+    }
+
+    /// The field selectors of the Events.
+    fn selectors(&self) -> Vec<String> {
+        let of = |kind: &str| format!("regarding.kind={kind}");
+        match &self.extension {
+            None => ["ClusterExtension", "ClusterObjectSet", "ClusterCatalog"].map(of).into(),
+            Some(name) => {
+                vec![format!("{},regarding.name={name}", of("ClusterExtension")), of("ClusterObjectSet")]
+            }
         }
-        lines.sort();
-        Ok(lines)
+    }
+
+    /// The lines of those Events that are asked for.
+    fn lines(&self, events: &[Event]) -> Vec<Line> {
+        events.iter().filter(|event| self.is_wanted(event)).map(Line::of).collect()
+    }
+
+    /// Whether an Event is about the extension or one of its revisions, which may be gone already.
+    fn is_wanted(&self, event: &Event) -> bool {
+        let Some(extension) = &self.extension else { return true };
+        let about = event.regarding.as_ref().and_then(|about| about.name.as_deref()).unwrap_or_default();
+        let number = about.strip_prefix(extension.as_str()).and_then(|rest| rest.strip_prefix('-'));
+        about == extension || number.is_some_and(|number| number.parse::<u64>().is_ok())
     }
 }
 
-async fn events(client: &Client, kind: &str, name: Option<&str>) -> anyhow::Result<Vec<Line>> {
+async fn events(client: &Client, selector: &str) -> anyhow::Result<Vec<Event>> {
     let api: Api<Event> = Api::all(client.clone());
-    let of_name = name.map(|name| format!(",regarding.name={name}")).unwrap_or_default();
-    let mut page =
-        ListParams::default().fields(&format!("regarding.kind={kind}{of_name}")).limit(PAGE_EVENTS);
-    let mut lines = Vec::new();
+    let mut page = ListParams::default().fields(selector).limit(PAGE_EVENTS);
+    let mut events = Vec::new();
     for _ in 0..PAGES_MAX {
         let listed = bounded(api.list(&page)).await.context("listing Events")?;
-        lines.extend(listed.items.iter().map(Line::of));
+        events.extend(listed.items);
         match listed.metadata.continue_.filter(|next| !next.is_empty()) {
             Some(next) => page = page.continue_token(&next),
             None => break,
         }
     }
-    Ok(lines)
+    Ok(events)
 }
 
 impl Line {
@@ -125,7 +153,6 @@ impl Line {
             reason: event.reason.clone().unwrap_or_default(),
             object: format!("{kind}/{name}"),
             note: event.note.clone().unwrap_or_default(),
-            id: (event.uid().unwrap_or_default(), event.resource_version().unwrap_or_default()),
         }
     }
 }
@@ -139,4 +166,92 @@ fn table(lines: &[Line]) -> String {
     let mut rows = vec![["TIME", "TYPE", "REASON", "OBJECT", "NOTE"].map(str::to_owned)];
     rows.extend(lines.iter().map(row));
     columns(&rows).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    struct Pipe(mpsc::UnboundedSender<Vec<u8>>);
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.send(bytes.to_owned()).map_err(std::io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn event(about: &str, uid: &str) -> serde_json::Value {
+        let kind = if about.contains('-') { "ClusterObjectSet" } else { "ClusterExtension" };
+        json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "eventTime": null, "reason": uid,
+            "metadata": {"name": uid, "namespace": "default", "uid": uid, "resourceVersion": "1"},
+            "regarding": {"kind": kind, "name": about}})
+    }
+
+    #[tokio::test]
+    async fn events_are_listed_once_and_then_watched() {
+        let requests: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+        let seen = Arc::clone(&requests);
+        // The first watch of sets brings an Event that was listed and another one.
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let (watched, of_sets) = (query.contains("watch=true"), query.contains("ClusterObjectSet"));
+            let brings_more = watched && of_sets && !seen.lock().unwrap().contains(&"watch of sets");
+            seen.lock().unwrap().push(match (watched, of_sets) {
+                (false, _) => "list",
+                (true, false) => "watch of extensions",
+                (true, true) => "watch of sets",
+            });
+            let listed = if of_sets { ["beacon-1", "beacon-two"] } else { ["beacon", "beacon"] };
+            let body = if watched {
+                let added = |object| format!("{}\n", json!({"type": "ADDED", "object": object}));
+                added(event("beacon-1", "beacon-1")) + &added(event("beacon-2", "new"))
+            } else {
+                let items = listed.map(|about| event(about, about));
+                json!({"kind": "EventList", "apiVersion": "events.k8s.io/v1", "metadata": {"resourceVersion": "1"},
+                    "items": items})
+                .to_string()
+            };
+            async move {
+                if watched && !brings_more {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, std::convert::Infallible>(Response::new(Body::from(body.into_bytes())))
+            }
+        });
+        let follower = Events {
+            extension: Some("beacon".to_owned()),
+            watch: true,
+            output: Format::default(),
+            cluster: Cluster::default(),
+        };
+        let (sender, mut written) = mpsc::unbounded_channel();
+        let mut pipe = Pipe(sender);
+        let three_lines = async {
+            let mut text = String::new();
+            while text.lines().count() < 3 || !text.ends_with('\n') {
+                text += &String::from_utf8(written.recv().await.unwrap()).unwrap();
+            }
+            text
+        };
+        let out = tokio::select! {
+            ended = follower.follow(Client::new(service, "default"), &mut pipe) => panic!("it ended: {ended:?}"),
+            lines = three_lines => lines,
+        };
+        let reasons: Vec<&str> = out.lines().filter_map(|line| line.split("  ").nth(2)).collect();
+        assert_eq!(reasons, ["beacon", "beacon-1", "new"]);
+        let requests = requests.lock().unwrap();
+        assert_eq!(requests.iter().filter(|request| **request == "list").count(), 2, "{requests:?}");
+    }
 }

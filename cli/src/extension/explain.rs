@@ -4,14 +4,15 @@ mod workloads;
 
 use std::{fmt::Write as _, io::Write};
 
+use anyhow::bail;
 use clap::Args;
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::{Api, Client};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::{Api, Client, ResourceExt};
 use olm_api::v1::{ClusterCatalog, ClusterExtension};
 use olm_plan::Plan;
 use olm_runtime::{connect, if_exists};
 use olm_text::one_line;
-use operator_controller::plan::{Next, Planner};
+use operator_controller::plan::{CatalogAnswer, Next, PlanError};
 use serde_json::{Value, json};
 
 use super::{
@@ -19,28 +20,49 @@ use super::{
     revisions::{extension, revisions},
 };
 use crate::{
+    classic::{PlanView, SourceView, SubscriptionView},
     cluster::{Cluster, list},
     output::{self, Format, below, columns},
-    status::facts::Status,
+    status::{facts::Status, may_use},
 };
 
 /// Rejected candidates that are shown.
 const REJECTED_MAX: usize = 20;
 
+/// The names of the kind CatalogSource.
+const CATALOG_SOURCE: [&str; 3] = ["catalogsource", "catalogsources", "catsrc"];
+/// The names of the kind InstallPlan.
+const INSTALL_PLAN: [&str; 3] = ["installplan", "installplans", "ip"];
+
+/// The names of the kind Subscription.
+const SUBSCRIPTION: [&str; 4] = ["subscription", "subscriptions", "sub", "subs"];
+
 /// The help text below the options.
-pub(crate) const HELP: &str = "In order: the extension with its conditions, revisions and catalogs; which bundle the catalogs give it now, and why not
-another; its ServiceAccount and the permissions that it lacks; its workloads, with the reason of each Pod that does not
-run.
+pub(crate) const HELP: &str = "In order: the extension with its conditions, its revisions, and the catalogs that have its package or cannot be read;
+which bundle they give it now, and why not another; its ServiceAccount and the permissions that it lacks; its workloads,
+with the reason of each Pod that does not run. Of a CatalogSource of OLM Classic: its type and content, the state of its
+connection, and whether it is served. Of a Subscription of OLM Classic: what it asks for, its state, its conditions with
+what helps, its InstallPlan and ClusterServiceVersion, and the versions that its catalog offers. Of an InstallPlan of OLM
+Classic: what it installs and in whose name, the steps that are not carried out, and what it waits for.
 
 Examples:
   olm explain lighthouse
+  olm explain catalogsource community -n olm
+  olm explain subscription lighthouse -n operators
+  olm explain installplan install-x7k2p -n operators
   olm explain lighthouse -o json";
 
 /// `olm explain`
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Name of the ClusterExtension
+    /// Name of the ClusterExtension, or subscription, installplan or catalogsource before a name
+    #[arg(value_name = "EXTENSION | subscription | installplan | catalogsource")]
     extension: String,
+    /// Name of the Subscription, InstallPlan or CatalogSource
+    name: Option<String>,
+    /// Namespace of the Subscription, InstallPlan or CatalogSource. Default: that of the kubeconfig
+    #[arg(long, short, requires = "name")]
+    namespace: Option<String>,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -54,13 +76,38 @@ impl Explain {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let config = self.cluster.config().await?;
         let client = connect(config.clone())?;
+        if let Some(name) = &self.name {
+            let kind = self.extension.to_ascii_lowercase();
+            let namespace = self.namespace.as_deref().unwrap_or(&config.default_namespace);
+            if SUBSCRIPTION.contains(&kind.as_str()) {
+                let found = SubscriptionView::read(&client, namespace, name).await?;
+                return output::answer(out, self.output, &found, |one| one.detail().trim_end().to_owned());
+            }
+            if INSTALL_PLAN.contains(&kind.as_str()) {
+                let plan = PlanView::read(&client, namespace, name).await?;
+                return output::answer(out, self.output, &plan, |plan| plan.detail().trim_end().to_owned());
+            }
+            if !CATALOG_SOURCE.contains(&kind.as_str()) {
+                bail!(
+                    "{:?} {name}: give the name of a ClusterExtension, or subscription, installplan or catalogsource and a name",
+                    self.extension
+                );
+            }
+            let source = SourceView::read(&client, namespace, name).await?;
+            return output::answer(out, self.output, &source, |source| source.detail().trim_end().to_owned());
+        }
         let seen = extension(&client, &self.extension).await?;
         let sets = revisions(&client, &seen).await?;
-        let catalogs: Vec<ClusterCatalog> = list(&client).await?;
-        let status = Status::of(std::slice::from_ref(&seen), &sets, &catalogs);
+        let mut catalogs: Vec<ClusterCatalog> = list(&client).await?;
         let plans = self.planning.plans(&config, true).await?;
-        let resolution = resolution(&plans.planner, &seen).await;
-        let account = account(&client, &plans.planner, &seen).await;
+        let (answer, next) = Box::pin(plans.planner.explain(&seen)).await?;
+        catalogs.retain(|catalog| match &answer {
+            Ok(answer) => answer.catalogs.contains(&catalog.name_any()),
+            Err(_) => may_use(&seen, catalog),
+        });
+        let status = Status::of(std::slice::from_ref(&seen), &sets, &catalogs);
+        let resolution = resolution(answer);
+        let account = account(&client, &seen, next).await;
         let workloads = workloads::workloads(&client, &seen).await?;
         let answer = json!({
             "status": status, "resolution": resolution, "serviceAccount": account, "workloads": workloads,
@@ -76,9 +123,9 @@ impl Explain {
 }
 
 /// The bundle that the catalogs give the extension now, or why none, and the others.
-async fn resolution(planner: &Planner, seen: &ClusterExtension) -> Value {
-    match planner.resolution(seen).await {
-        Err(error) => json!({"error": error.to_string()}),
+fn resolution(answer: Result<CatalogAnswer, String>) -> Value {
+    match answer {
+        Err(error) => json!({"error": error}),
         Ok(answer) => {
             let rejected: Vec<String> = answer.rejected.iter().map(ToString::to_string).collect();
             match answer.chosen {
@@ -117,23 +164,31 @@ fn write_resolution(text: &mut String, resolution: &Value) {
 }
 
 /// The ServiceAccount, and what keeps the next revision from being made.
-async fn account(client: &Client, planner: &Planner, seen: &ClusterExtension) -> Value {
+async fn account(client: &Client, seen: &ClusterExtension, next: Result<Next, PlanError>) -> Value {
     let named = seen.spec.service_account.as_ref().and_then(|account| account.name.clone());
+    let namespace = &seen.spec.namespace;
     let exists = match &named {
         None => Value::Null,
-        Some(name) => {
-            let api: Api<ServiceAccount> = Api::namespaced(client.clone(), &seen.spec.namespace);
-            if_exists(api.get_metadata(name))
-                .await
-                .map_or_else(|error| json!(olm_runtime::api_text(&error)), |found| json!(found.is_some()))
-        }
+        Some(name) => exists(&Api::<ServiceAccount>::namespaced(client.clone(), namespace), name).await,
     };
-    let (plan, next) = match Box::pin(planner.next(seen)).await {
+    let namespace_exists = exists_unless(&exists, &Api::<Namespace>::all(client.clone()), namespace).await;
+    let missing = match (&namespace_exists, &exists, &named) {
+        (Value::Bool(false), ..) => Some(format!("namespace {namespace:?} does not exist")),
+        (_, Value::Bool(false), Some(name)) => {
+            Some(format!("ServiceAccount {name:?} does not exist in namespace {namespace:?}"))
+        }
+        _ => None,
+    };
+    let (plan, next) = match next {
+        _ if seen.metadata.deletion_timestamp.is_some() => {
+            (None, "none: the extension is being deleted".to_owned())
+        }
         Ok(Next::Revision(revision)) => (Some(revision.plan), String::new()),
         Ok(Next::Nothing { why, .. }) => (None, why),
         Err(error) => (None, error.to_string()),
     };
-    let blocked = plan.as_ref().map(Plan::blocked).unwrap_or_default();
+    let of_plan = plan.as_ref().map(Plan::blocked).unwrap_or_default();
+    let blocked: Vec<String> = missing.filter(|_| plan.is_some()).into_iter().chain(of_plan).collect();
     let missing: Vec<String> = plan
         .as_ref()
         .and_then(|plan| plan.missing_permissions.known())
@@ -142,15 +197,33 @@ async fn account(client: &Client, planner: &Planner, seen: &ClusterExtension) ->
         .map(olm_plan::permission_line)
         .collect();
     json!({
-        "name": named, "namespace": seen.spec.namespace, "exists": exists,
+        "name": named, "namespace": namespace, "exists": exists, "namespaceExists": namespace_exists,
         "missingPermissions": missing, "nextRevision": next, "blocked": blocked,
     })
+}
+
+/// Whether an object exists, or why that cannot be read.
+async fn exists<K>(api: &Api<K>, name: &str) -> Value
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    if_exists(api.get_metadata(name))
+        .await
+        .map_or_else(|error| json!(olm_runtime::api_text(&error)), |found| json!(found.is_some()))
+}
+
+/// Whether the namespace exists. A ServiceAccount that exists shows it without a request.
+async fn exists_unless(account: &Value, namespaces: &Api<Namespace>, name: &str) -> Value {
+    if *account == Value::Bool(true) { Value::Bool(true) } else { exists(namespaces, name).await }
 }
 
 fn write_account(text: &mut String, account: &Value) {
     let name = account["name"].as_str().unwrap_or("(the cluster's default)");
     let exists = match &account["exists"] {
         Value::Bool(true) => "exists".to_owned(),
+        Value::Bool(false) if account["namespaceExists"] == false => {
+            "does not exist: there is no such namespace".to_owned()
+        }
         Value::Bool(false) => "does not exist".to_owned(),
         Value::String(error) => format!("cannot be read: {error}"),
         _ => "is set for the cluster".to_owned(),
@@ -163,6 +236,9 @@ fn write_account(text: &mut String, account: &Value) {
     }
     text.push_str("Next revision\n");
     match olm_object::text(account, "/nextRevision") {
+        "" if account["blocked"].as_array().is_some_and(|blocked| !blocked.is_empty()) => {
+            text.push_str("  cannot be made\n");
+        }
         "" => text.push_str("  would be made; olm diff shows it\n"),
         why => drop(writeln!(text, "  {}", below(why, 4))),
     }

@@ -23,6 +23,7 @@ use super::{
     waiting::{Goal, Patience},
 };
 use crate::{
+    catalogs::{Catalog, meant},
     cluster::Cluster,
     output::{self, ManifestFormat},
 };
@@ -53,9 +54,19 @@ pub(crate) struct Install {
     /// The ClusterCatalog to install from; default: the one with the highest priority that has the package
     #[arg(long, value_name = "NAME")]
     catalog: Option<String>,
+    /// Print the manifests instead of applying them
+    #[arg(long, short, value_enum, conflicts_with_all = ["yes", "dry_run"])]
+    output: Option<ManifestFormat>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// How a package is installed, wherever it is from.
+#[derive(Debug, Args)]
+pub(crate) struct Settings {
     /// Name of the ClusterExtension; default: the package's
     #[arg(long, value_name = "NAME")]
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Namespace to install into; default: the extension's name
     #[arg(long, short = 'n', value_name = "NAMESPACE")]
     namespace: Option<String>,
@@ -71,52 +82,90 @@ pub(crate) struct Install {
     /// Install the packages that it requires too, each in a namespace of its own
     #[arg(long)]
     with_dependencies: bool,
-    /// Print the manifests instead of applying them
-    #[arg(long, short, value_enum, conflicts_with_all = ["yes", "dry_run"])]
-    output: Option<ManifestFormat>,
     #[command(flatten)]
-    consent: Consent,
+    pub(crate) consent: Consent,
     #[command(flatten)]
-    patience: Patience,
+    pub(crate) patience: Patience,
     #[command(flatten)]
-    cluster: Cluster,
+    pub(crate) cluster: Cluster,
     #[command(flatten)]
-    planning: Planning,
+    pub(crate) planning: Planning,
 }
 
 impl Install {
+    /// Installs this version of a package from a catalog.
+    pub(crate) fn of(package: &str, version: &str, catalog: &str, settings: Settings) -> Self {
+        Self {
+            package: package.to_owned(),
+            target: Target { version: Some(version.to_owned()), ..Target::default() },
+            follow: false,
+            catalog: Some(catalog.to_owned()),
+            output: None,
+            settings,
+        }
+    }
+
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        self.installed(out).await.map(drop)
+    }
+
+    /// Whether it was installed, or is being installed.
+    pub(crate) async fn installed(self, out: &mut dyn Write) -> anyhow::Result<bool> {
         if self.output.is_none() {
-            self.consent.check()?;
+            self.settings.consent.check()?;
         }
-        let config = self.cluster.config().await?;
+        let config = self.settings.cluster.config().await?;
         let client = connect(config.clone())?;
-        let plans = self.planning.plans(&config, false).await?;
+        let plans = self.settings.planning.plans(&config, false).await?;
         let wanted = self.wanted()?;
-        let planned = dependencies::all(&client, &plans, wanted, self.with_dependencies).await?;
+        let planned = dependencies::all(&client, &plans, wanted, self.settings.with_dependencies).await;
+        let planned = match planned {
+            Err(error) => return Err(self.explained(error, plans.catalogs.all()).await),
+            Ok(planned) => planned,
+        };
         if let Some(format) = self.output {
-            let manifests: Vec<Value> = planned.iter().flat_map(Package::manifests).collect();
-            return output::manifests(out, format, &manifests);
+            let manifests: Vec<Value> = planned.packages.iter().flat_map(Package::manifests).collect();
+            output::manifests(out, format, &manifests)?;
+            return Ok(false);
         }
-        for package in &planned {
+        for package in &planned.packages {
             writeln!(out, "{}", visible(&text::plan(package)))?;
         }
-        for package in &planned {
+        for package in &planned.packages {
             check_blocked(&package.name, &package.plan().blocked())?;
         }
-        let bundles: Vec<String> = planned.iter().map(Package::bundle).collect();
-        if !self.consent.ask(&format!("Install {}?", bundles.join(", ")))? {
-            return Ok(());
+        let bundles: Vec<String> = planned.packages.iter().map(Package::bundle).collect();
+        if !self.settings.consent.ask(&format!("Install {}?", bundles.join(", ")))? {
+            return Ok(false);
         }
-        for package in &planned {
-            self.install(&client, package, out).await?;
+        let begun = Instant::now();
+        let mut waiting = Vec::new();
+        for package in &planned.packages {
+            waiting.push((package, self.create(&client, package, out).await?));
+            if !planned.is_cyclic {
+                self.wait(&client, &mut waiting, begun, out).await?;
+            }
         }
-        Ok(())
+        self.wait(&client, &mut waiting, begun, out).await?;
+        Ok(true)
+    }
+
+    /// The error, with the package that was probably meant if no catalog has this one.
+    async fn explained(&self, error: anyhow::Error, catalogs: &[Catalog]) -> anyhow::Error {
+        for catalog in catalogs {
+            if catalog.package(&self.package).await.is_ok_and(|content| !content.is_empty()) {
+                return error;
+            }
+        }
+        match meant(&self.package, catalogs).await {
+            Some(meant) => error.context(format!("no catalog has a package {:?}. {meant}", self.package)),
+            None => error,
+        }
     }
 
     fn wanted(&self) -> anyhow::Result<Wanted> {
-        let name = self.name.clone().unwrap_or_else(|| self.package.clone());
-        let config = match (&self.config, &self.watch_namespace) {
+        let name = self.settings.name.clone().unwrap_or_else(|| self.package.clone());
+        let config = match (&self.settings.config, &self.settings.watch_namespace) {
             (Some(path), _) => inline(path)?.inline,
             (None, Some(namespace)) => Some(json!({"watchNamespace": namespace})),
             (None, None) => None,
@@ -126,16 +175,22 @@ impl Install {
             target: self.target.clone(),
             follows: self.follow,
             catalog: self.catalog.clone(),
-            namespace: self.namespace.clone().unwrap_or_else(|| name.clone()),
-            account: self.service_account.clone(),
-            is_named: self.name.is_some(),
+            namespace: self.settings.namespace.clone().unwrap_or_else(|| name.clone()),
+            account: self.settings.service_account.clone(),
+            is_named: self.settings.name.is_some(),
             name,
             config,
         })
     }
 
-    async fn install(&self, client: &Client, package: &Package, out: &mut dyn Write) -> anyhow::Result<()> {
-        let (name, begun) = (&package.name, Instant::now());
+    /// Creates the extension and what it needs.
+    async fn create(
+        &self,
+        client: &Client,
+        package: &Package,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ClusterExtension> {
+        let name = &package.name;
         for (manifest, presence) in &package.prepared {
             match presence {
                 Presence::Absent => drop(create(client, manifest).await?),
@@ -145,16 +200,25 @@ impl Install {
             writeln!(out, "{}", visible(&format!("  created: {}", super::manifests::label(manifest))))?;
         }
         let created = create(client, &package.extension).await?;
-        let created: ClusterExtension = serde_json::from_value(serde_json::to_value(created)?)?;
         writeln!(out, "  created: ClusterExtension {name}")?;
-        if self.patience.no_wait {
-            return Ok(());
+        Ok(serde_json::from_value(serde_json::to_value(created)?)?)
+    }
+
+    /// Waits until these are healthy.
+    async fn wait(
+        &self,
+        client: &Client,
+        created: &mut Vec<(&Package, ClusterExtension)>,
+        begun: Instant,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        for (package, created) in created.drain(..).filter(|_| !self.settings.patience.no_wait) {
+            let (goal, digest) = (Goal::Bundle(package.bundle()), package.plan().digest());
+            self.settings.patience.rolled_out(client, &created, (&goal, Some(&digest)), out).await?;
+            let seconds = begun.elapsed().as_secs();
+            writeln!(out, "{} is installed and healthy after {seconds} s", one_line(&package.bundle()))?;
+            write!(out, "{}", visible(&text::next(package)))?;
         }
-        let (goal, digest) = (Goal::Bundle(package.bundle()), package.plan().digest());
-        self.patience.rolled_out(client, &created, (&goal, Some(&digest)), out).await?;
-        let seconds = begun.elapsed().as_secs();
-        writeln!(out, "{} is installed and healthy after {seconds} s", one_line(&package.bundle()))?;
-        write!(out, "{}", visible(&text::next(package)))?;
         Ok(())
     }
 }

@@ -26,13 +26,14 @@ pub(crate) fn resource(api_version: &str, kind: &str) -> anyhow::Result<ApiResou
     let gvk = GroupVersionKind::gvk(group, version, kind);
     let plural = match (known_kind(group, kind), kind) {
         (Some(known), _) => known.plural.to_owned(),
-        (None, "Namespace" | "ClusterExtension") => format!("{}s", kind.to_lowercase()),
+        (None, "Namespace" | "ClusterExtension" | "ClusterCatalog") => format!("{}s", kind.to_lowercase()),
         (None, _) => bail!("{kind} is not a kind that this command writes"),
     };
     Ok(ApiResource::from_gvk_with_plural(&gvk, &plural))
 }
 
-fn api(client: &Client, manifest: &Value) -> anyhow::Result<Api<DynamicObject>> {
+/// The objects of a manifest's kind, in its namespace.
+pub(crate) fn api(client: &Client, manifest: &Value) -> anyhow::Result<Api<DynamicObject>> {
     let resource = resource(text(manifest, "/apiVersion"), text(manifest, "/kind"))?;
     let namespace = text(manifest, "/metadata/namespace");
     Ok(if namespace.is_empty() {
@@ -73,7 +74,8 @@ async fn live(client: &Client, manifest: &Value) -> anyhow::Result<Option<Dynami
     found.with_context(|| format!("reading {}", label(manifest)))
 }
 
-fn is_ours(live: &DynamicObject, extension: &str) -> bool {
+/// Whether this command line has made an object for the extension.
+pub(crate) fn is_ours(live: &impl ResourceExt, extension: &str) -> bool {
     live.labels().get(MANAGED_BY_LABEL).is_some_and(|by| by == CLI_FIELD_MANAGER)
         && live.annotations().get(INSTALLED_FOR_ANNOTATION).is_some_and(|name| name == extension)
 }

@@ -12,7 +12,12 @@ use operator_controller::{
 };
 use tempfile::TempDir;
 
-use crate::{catalogs::Access, cluster::catalogs::ClusterCatalogs, output::refusal, sources::read_limited};
+use crate::{
+    catalogs::Access,
+    cluster::catalogs::ClusterCatalogs,
+    output::refusal,
+    sources::{Registries, read_limited},
+};
 
 /// Largest configuration in bytes; the API server takes no larger object.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
@@ -43,6 +48,11 @@ pub(crate) struct Plans {
 }
 
 impl Planning {
+    /// How registries are reached.
+    pub(crate) fn registries(&self) -> &Registries {
+        &self.access.registries
+    }
+
     /// A planner for the cluster. `checks_dependencies`: without what a bundle requires there is no plan.
     pub(crate) async fn plans(&self, cluster: &Config, checks_dependencies: bool) -> anyhow::Result<Plans> {
         let folder = tempfile::tempdir().context("creating a folder for bundles")?;

@@ -18,7 +18,7 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
-    /// Fails early where nobody could answer, before anything long is done.
+    /// Fails early where no user could answer, before anything long is done.
     pub(crate) fn check(self) -> anyhow::Result<()> {
         if self.yes || self.dry_run || is_terminal() {
             return Ok(());
@@ -31,7 +31,7 @@ impl Consent {
     /// Whether the command is to go on.
     ///
     /// # Errors
-    /// The answer was no, or there is nobody to ask.
+    /// The answer was no, or there is no user to ask.
     pub(crate) fn ask(self, question: &str) -> anyhow::Result<bool> {
         if self.yes || self.dry_run {
             return Ok(self.yes);

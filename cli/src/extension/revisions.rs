@@ -1,16 +1,21 @@
 //! The revisions of an extension, as its ClusterObjectSets record them.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, ObjectMeta},
 };
 use olm_api::{
     ConditionType::Succeeded,
-    names::{BUNDLE_NAME, BUNDLE_VERSION, OWNER_NAME_LABEL, ROLLED_BACK_TO_ANNOTATION},
+    names::{
+        BUNDLE_NAME, BUNDLE_VERSION, CATALOG_PROPERTIES_ANNOTATION, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION,
+        ROLLED_BACK_TO_ANNOTATION,
+    },
     ownership::{ExtensionId, controlling_extension, is_taken_over, revision_of},
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
+use olm_dependencies::recorded_properties;
+use olm_fbc::Property;
 use olm_runtime::{bounded, if_exists};
 
 /// The extension of this name.
@@ -18,9 +23,18 @@ use olm_runtime::{bounded, if_exists};
 /// # Errors
 /// There is none, or it cannot be read.
 pub(crate) async fn extension(client: &Client, name: &str) -> anyhow::Result<ClusterExtension> {
+    found(client, name).await?.ok_or_else(|| absent(name))
+}
+
+/// The extension of this name, if there is one.
+pub(crate) async fn found(client: &Client, name: &str) -> anyhow::Result<Option<ClusterExtension>> {
     let api: Api<ClusterExtension> = Api::all(client.clone());
-    let found = if_exists(api.get(name)).await.with_context(|| format!("reading ClusterExtension {name}"))?;
-    found.with_context(|| format!("there is no ClusterExtension {name:?}: \"olm status\" lists all"))
+    if_exists(api.get(name)).await.with_context(|| format!("reading ClusterExtension {name}"))
+}
+
+/// There is no extension of this name.
+pub(crate) fn absent(name: &str) -> anyhow::Error {
+    anyhow!("there is no ClusterExtension {name:?}: \"olm status\" lists all")
 }
 
 /// The revisions of an extension, the oldest first.
@@ -58,6 +72,14 @@ pub(crate) fn has_rolled_out(set: &ClusterObjectSet) -> bool {
 /// An annotation; empty if it is missing.
 pub(crate) fn annotation<'a>(set: &'a ClusterObjectSet, key: &str) -> &'a str {
     set.annotations().get(key).map_or("", String::as_str)
+}
+
+/// The properties of a revision's bundle, those of its catalog included.
+pub(crate) fn properties(set: &ClusterObjectSet) -> Vec<Property> {
+    recorded_properties(
+        annotation(set, CATALOG_PROPERTIES_ANNOTATION),
+        annotation(set, PROPERTIES_ANNOTATION),
+    )
 }
 
 /// The bundle of a revision, as name and version.

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use self::data::Data;
 use super::{
     change::change,
-    manifests::{label, resource},
+    manifests::{api, label},
     permissions::{RBAC, created_for},
     question::Consent,
     revisions::extension,
@@ -61,6 +61,11 @@ pub(crate) struct Uninstall {
 }
 
 impl Uninstall {
+    /// Removes an extension with everything that it installed.
+    pub(crate) fn of(extension: String, consent: Consent, patience: Patience, cluster: Cluster) -> Self {
+        Self { extension, keep_crds: false, orphan: false, consent, patience, cluster }
+    }
+
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         self.consent.check()?;
         let client = self.cluster.client().await?;
@@ -135,7 +140,7 @@ async fn created(client: &Client, seen: &ClusterExtension) -> anyhow::Result<Vec
     let kinds = RBAC.into_iter().rev().chain([("v1", "ServiceAccount")]);
     for (api_version, kind) in kinds {
         for object in created_for(client, api_version, kind, &extension).await? {
-            // Its ServiceAccount is in its namespace, whoever else has set the marks.
+            // Its ServiceAccount is in its namespace, whichever other user has set the marks.
             if kind == "ServiceAccount" && object.namespace().as_ref() != Some(&seen.spec.namespace) {
                 continue;
             }
@@ -152,20 +157,13 @@ async fn created(client: &Client, seen: &ClusterExtension) -> anyhow::Result<Vec
 }
 
 /// Deletes one of them, unless another one has its name now.
-async fn remove(client: &Client, object: &Value) -> anyhow::Result<()> {
-    let resource = resource(text(object, "/apiVersion"), text(object, "/kind"))?;
-    let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
-    let api: Api<kube::api::DynamicObject> = if namespace.is_empty() {
-        Api::all_with(client.clone(), &resource)
-    } else {
-        Api::namespaced_with(client.clone(), namespace, &resource)
-    };
+pub(crate) async fn remove(client: &Client, object: &Value) -> anyhow::Result<()> {
     let uid = Some(text(object, "/metadata/uid").to_owned());
     let params = DeleteParams {
         preconditions: Some(Preconditions { uid, resource_version: None }),
         ..DeleteParams::default()
     };
-    match bounded(api.delete(name, &params)).await {
+    match bounded(api(client, object)?.delete(text(object, "/metadata/name"), &params)).await {
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
         deleted => deleted.map(drop).with_context(|| format!("deleting {}", label(object))),
     }

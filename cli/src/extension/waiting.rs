@@ -17,6 +17,7 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_runtime::{bounded, if_exists};
+use olm_text::one_line;
 
 use super::revisions::{bundle, extension, has_rolled_out, latest_active, revisions, rolled_back_to};
 use crate::progress::Bar;
@@ -112,7 +113,7 @@ impl Patience {
                 .collect();
             let status = live.and_then(|live| live.status).unwrap_or_default();
             let ready = status.conditions.find(Ready).filter(|c| c.status != "True");
-            waits.extend(ready.iter().flat_map(|c| c.message.lines()).map(str::to_owned));
+            waits.extend(ready.map(|c| one_line(&c.message).into_owned()));
             lines.show(out, &waits)?;
             self.pause(&lines, &name).await?;
         }
@@ -135,7 +136,7 @@ impl Patience {
                 return Ok(());
             }
             let waits: Vec<String> = match found {
-                Some(condition) => condition.message.lines().map(str::to_owned).collect(),
+                Some(condition) => vec![one_line(&condition.message).into_owned()],
                 None => vec![format!("the deletion policy {policy} is not in force yet")],
             };
             lines.show(out, &waits)?;
@@ -211,21 +212,27 @@ fn is_reached(
     is_ready && is_there
 }
 
-/// What the extension reports that it waits for; before it has reported anything, what the revision that is rolling out
-/// reports of its objects.
+/// What the extension reports that it waits for, each on one line; before it has reported anything, what the revision
+/// that is rolling out reports of its objects.
 fn waits(live: &ClusterExtension, sets: &[ClusterObjectSet], generation: Option<i64>) -> Vec<String> {
-    let lines = |condition: &Condition| -> Vec<String> {
-        let lines = condition.message.lines().map(|line| line.trim().trim_start_matches("Waiting for "));
-        lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
-    };
     let conditions = live.status.clone().unwrap_or_default().conditions;
+    // What a person has to do belongs together, however long it is.
+    if let Some(stalled) = current(&conditions, Stalled, generation).filter(|c| c.status == "True") {
+        return vec![one_line(&stalled.message).into_owned()];
+    }
     if let Some(ready) = current(&conditions, Ready, generation).filter(|c| c.status != "True") {
-        return lines(ready);
+        return waits_in(&ready.message);
     }
     let rolling = latest_active(sets).filter(|set| !has_rolled_out(set));
     let of_set = rolling.and_then(|set| set.status.as_ref()).map(|status| &status.conditions);
     let of_objects = of_set.and_then(|all| all.find(Available).filter(|c| c.status != "True"));
-    of_objects.or_else(|| of_set?.find(Progressing)).map(lines).unwrap_or_default()
+    of_objects.or_else(|| of_set?.find(Progressing)).map(|c| waits_in(&c.message)).unwrap_or_default()
+}
+
+/// The lines of a message, each of which is about an object or a reason of its own.
+fn waits_in(message: &str) -> Vec<String> {
+    let lines = message.lines().map(|line| line.trim().trim_start_matches("Waiting for "));
+    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
 /// Fails if the revision that rolled out is not the one that was shown.
@@ -239,4 +246,36 @@ fn check_plan(name: &str, plan: Option<&str>, sets: &[ClusterObjectSet]) -> anyh
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    #[test]
+    fn each_object_that_is_waited_for_and_each_remedy_is_one_line() {
+        let waits = |conditions: &[(&str, &str, &str)]| {
+            let conditions: Vec<_> = conditions
+                .iter()
+                .map(|(type_, status, message)| {
+                    json!({"type": type_, "status": status, "reason": "R", "message": message,
+                        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+                })
+                .collect();
+            let live = serde_json::from_value(json!({
+                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "metadata": {"name": "e"},
+                "spec": {"namespace": "n", "source": {"sourceType": "Catalog", "catalog": {"packageName": "p"}}},
+                "status": {"conditions": conditions},
+            }));
+            super::waits(&live.unwrap(), &[], Some(1))
+        };
+        let rolling =
+            "Waiting for Deployment n/a: Starting: x\nWaiting for Deployment n/b: FailedScheduling: y";
+        let lines = ["Deployment n/a: Starting: x", "Deployment n/b: FailedScheduling: y"];
+        assert_eq!(waits(&[("Ready", "False", rolling)]), lines);
+        let stuck = "no bundles found. Choose one.\nRejected: a\nmore";
+        let lines = ["no bundles found. Choose one. Rejected: a more"];
+        assert_eq!(waits(&[("Ready", "False", stuck), ("Stalled", "True", stuck)]), lines);
+        assert_eq!(waits(&[("Ready", "True", "fine")]), [""; 0]);
+    }
 }

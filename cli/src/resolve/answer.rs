@@ -13,7 +13,10 @@ use olm_text::one_line;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{catalogs::Catalog, output::below};
+use crate::{
+    catalogs::{Catalog, meant},
+    output::below,
+};
 
 /// The whole answer.
 #[derive(Debug, Default, Serialize)]
@@ -26,6 +29,9 @@ pub(super) struct Answer {
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
+    /// The package that was probably meant, when no catalog has the one that was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    did_you_mean: Option<String>,
     /// Versions of the upgrades that together lead where no single one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<Vec<String>>,
@@ -74,6 +80,14 @@ impl Answer {
                 ..Self::default()
             },
             Err(error) => Self {
+                did_you_mean: if views
+                    .iter()
+                    .all(|view| view.content.as_ref().is_ok_and(|content| content.is_empty()))
+                {
+                    meant(&request.package, catalogs).await
+                } else {
+                    None
+                },
                 path: path(request, views),
                 summary: summary(&error.rejected, SUMMARY_BUNDLES_MAX),
                 advice: advice(&error, Audience::CommandLine),
@@ -114,6 +128,9 @@ impl Answer {
         }
         if let Some(advice) = &self.advice {
             let _ = write!(text, "\n{advice}");
+        }
+        if let Some(meant) = &self.did_you_mean {
+            let _ = write!(text, "\n{meant}");
         }
         if let Some(path) = &self.path {
             let _ = write!(

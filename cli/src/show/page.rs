@@ -136,6 +136,12 @@ impl Page {
                     line(text, name, value);
                 }
             }
+            for group in &needs.dangers {
+                line(text, "DANGEROUS", &format!("it {}", group.danger));
+                for permission in &group.permissions {
+                    line(text, "", &format!("{:INDENT$}  {}", "", one_line(permission)));
+                }
+            }
             for (name, values) in [("error", &needs.errors), ("note", &needs.hints)] {
                 for value in values {
                     line(text, name, value);

@@ -12,7 +12,7 @@ use olm_api::{
 };
 use serde::Serialize;
 
-use crate::{extension::revisions::is_revision, output::columns};
+use crate::{classic::Classic, extension::revisions::is_revision, output::columns};
 
 /// Characters of a reason in the table; all of it is in the detail and in JSON.
 const WHY_CHARACTERS_MAX: usize = 100;
@@ -22,6 +22,8 @@ const WHY_CHARACTERS_MAX: usize = 100;
 pub(crate) struct Status {
     extensions: Vec<Extension>,
     catalogs: Vec<Catalog>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classic: Option<Classic>,
 }
 
 #[derive(Debug, Serialize)]
@@ -101,7 +103,13 @@ impl Status {
         Self {
             extensions: extensions.iter().map(|one| Extension::of(one, sets)).collect(),
             catalogs: catalogs.iter().map(Catalog::of).collect(),
+            classic: None,
         }
+    }
+
+    /// The same with what the cluster has of OLM Classic.
+    pub(super) fn with(self, classic: Option<Classic>) -> Self {
+        Self { classic, ..self }
     }
 
     /// A line for each extension.
@@ -124,6 +132,7 @@ impl Status {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "catalog {} is not served: {}", catalog.name, first_line(why));
         }
+        text.push_str(&self.classic.as_ref().map(Classic::lines).unwrap_or_default());
         text
     }
 
@@ -135,6 +144,7 @@ impl Status {
         }
         text.push_str("Catalogs\n");
         let rows: Vec<_> = self.catalogs.iter().map(Catalog::row).collect();
+        text.push_str(if rows.is_empty() { "  none that may be used has the package\n" } else { "" });
         text.push_str(&indented(&rows));
         text
     }
@@ -171,9 +181,17 @@ impl Extension {
             None if failing => why.or_else(|| message(Stalled)).map(|why| Pending { bundle: None, why }),
             None => None,
         };
+        // What the deletion waits for is all that is pending.
+        let is_deleted = extension.metadata.deletion_timestamp.is_some();
+        let held = || status.conditions.find(Ready).filter(|ready| ready.status != "True");
+        let pending = if is_deleted {
+            held().map(|ready| Pending { bundle: None, why: ready.message.clone() })
+        } else {
+            pending
+        };
         let is_paused = extension.annotations().contains_key(PAUSED_ANNOTATION);
         let state = match status.conditions.find(Ready).or_else(|| status.conditions.find(Progressing)) {
-            _ if extension.metadata.deletion_timestamp.is_some() => "Deleting".to_owned(),
+            _ if is_deleted => "Deleting".to_owned(),
             _ if is_paused => "Paused".to_owned(),
             Some(ready) if ready.type_ == "Ready" && ready.status == "True" => "Ready".to_owned(),
             Some(other) => other.reason.clone(),

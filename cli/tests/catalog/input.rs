@@ -41,8 +41,8 @@ fn a_reader_that_has_read_enough_is_no_failure() {
         assert_eq!(unread(root.path(), arguments), (Some(0), String::new()), "{arguments:?}");
     }
     // That nobody reads hides no other failure.
-    let (code, error) = unread(root.path(), &["catalog", "list", "bundles", "c", "q", "-o", "json"]);
-    assert_eq!((code, error.as_str()), (Some(1), "error: package \"q\" not found\n"));
+    let (code, error) = unread(root.path(), &["catalog", "list", "bundles", "c", "other", "-o", "json"]);
+    assert_eq!((code, error.as_str()), (Some(1), "error: package \"other\" not found\n"));
 }
 
 #[test]

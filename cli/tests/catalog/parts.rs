@@ -40,7 +40,8 @@ fn filter_writes_a_valid_part_and_says_what_it_strands() {
         prints(root.path(), &["catalog", "validate", "out"]),
         "valid: 2 packages, 2 channels, 2 bundles\n"
     );
-    let again = ["catalog", "filter", "c", "out2", "--channel", "p/fast", "--package", "q", "-o", "json"];
+    let again =
+        ["catalog", "filter", "c", "out2", "--channel", "p/fast", "--package", "q", "--report", "json"];
     let answer: Value = serde_json::from_str(&prints(root.path(), &again)).expect("JSON");
     assert_eq!(answer["notes"][1]["kind"], "noUpgrade");
     assert_eq!(files(&root.path().join("out")), files(&root.path().join("out2")), "the same bytes");

@@ -35,7 +35,10 @@ fn a_composite_catalog_is_made_of_images_by_digest_and_published_again() {
     write(root, "list.yaml", &list);
     let insecure = ["--insecure-registry", &address];
     let compose = |folder| {
-        prints(root, &[&["catalog", "compose", "list.yaml", folder, "-o", "json"], &insecure[..]].concat())
+        prints(
+            root,
+            &[&["catalog", "compose", "list.yaml", folder, "--report", "json"], &insecure[..]].concat(),
+        )
     };
     let answer: Value = serde_json::from_str(&compose("composite")).expect("JSON");
     assert_eq!(answer["image"], "quay.io/example/composite:v4.7");

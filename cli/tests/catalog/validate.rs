@@ -62,33 +62,6 @@ fn every_finding_is_listed_in_text_and_json() {
 }
 
 #[test]
-fn findings_about_packages_are_listed_one_by_one_in_json() {
-    let root = folder();
-    let entries = "- name: p.v1.0.0\n  skipRange: '~1'\n- name: p.v2.0.0\n";
-    let bundles = [("1.0.0", "''"), ("2.0.0", "quay.io/x/y")];
-    write(root.path(), "p.yaml", &catalog("p", entries, &bundles));
-    let (out, _) = fails(root.path(), 1, &["catalog", "validate", "p.yaml", "-o", "json"]);
-    let verdict: Value = serde_json::from_str(&out).expect("JSON");
-    let messages: Vec<&str> = verdict["findings"]
-        .as_array()
-        .expect("findings")
-        .iter()
-        .filter_map(|finding| finding["message"].as_str())
-        .collect();
-    assert_eq!(
-        messages,
-        [
-            "invalid package \"p\": invalid channel \"ch\": multiple channel heads found in graph: p.v1.0.0, p.v2.0.0",
-            "invalid package \"p\": invalid channel \"ch\": invalid bundle \"p.v1.0.0\": invalid skipRange \"~1\": Could \
-             not parse Range \"~1\": Could not parse comparator \"~\" in \"~1\"",
-            "invalid package \"p\": invalid channel \"ch\": invalid bundle \"p.v1.0.0\": bundle image must be set",
-        ]
-    );
-    let passed = prints(root.path(), &["catalog", "init", "x"]);
-    assert!(passed.contains("olm.package"));
-}
-
-#[test]
 fn rules_that_are_only_documented_are_warnings_and_errors_with_strict() {
     let root = folder();
     let text = small("p")

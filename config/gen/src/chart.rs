@@ -40,6 +40,10 @@ pub(crate) fn files(parts: &Parts, variants: &[Variant]) -> Vec<(PathBuf, Vec<Va
         ("catalogd-budget", only(&parts.catalogd, "PodDisruptionBudget")),
         ("catalogd-deployment", only(&parts.catalogd, "Deployment")),
         ("catalogd-retired-deployment", vec![parts.catalogd_retired.clone()]),
+        ("classic-crds", kept(&parts.classic_crds)),
+        ("classic", without(&parts.classic, &["Deployment"])),
+        ("cluster-catalogs", cloned(&parts.cluster_catalogs)),
+        ("classic-deployment", only(&parts.classic, "Deployment")),
     ];
     for service in only(&parts.network, "Service") {
         let name = if service["metadata"]["name"] == "catalogd-service" {

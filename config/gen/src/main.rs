@@ -5,6 +5,7 @@
 //! the tree is not clean afterwards. A test fails as well while a file is stale.
 
 mod chart;
+mod classic;
 mod leftovers;
 mod network;
 mod parts;

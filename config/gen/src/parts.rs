@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
-use crate::{leftovers, network, people, pods, rbac, split, variants, warnings};
+use crate::{classic, leftovers, network, people, pods, rbac, split, variants, warnings};
 
 /// Replicas of operator-controller: one leads, both serve catalogs.
 const REPLICAS: u32 = 2;
@@ -34,19 +35,30 @@ pub(crate) struct Parts {
     pub(crate) catalogd_retired: Value,
     /// catalogd on its own.
     pub(crate) catalogd: Vec<Value>,
+    /// The CRDs of OLM Classic.
+    pub(crate) classic_crds: Vec<Value>,
+    /// OLM Classic: namespace, permissions, network objects, Deployment.
+    pub(crate) classic: Vec<Value>,
+    /// What lets OLM Classic serve ClusterCatalogs too.
+    pub(crate) cluster_catalogs: Vec<Value>,
 }
 
 impl Parts {
     /// Makes them all, labelled.
     pub(crate) fn new() -> anyhow::Result<Self> {
-        let mut crds = Vec::new();
-        for crd in olm_api::crds::all() {
-            let name = crd.spec.names.plural.clone();
-            let value = serde_json::to_value(&crd).with_context(|| format!("serializing the CRD {name}"))?;
-            crds.push(labelled(value, "olmv1"));
-        }
+        let crds = |all: Vec<CustomResourceDefinition>, name: &str| -> anyhow::Result<Vec<Value>> {
+            let value =
+                |crd: CustomResourceDefinition| serde_json::to_value(&crd).context("serializing a CRD");
+            all.into_iter().map(|crd| Ok(labelled(value(crd)?, name))).collect()
+        };
         Ok(Self {
-            crds,
+            crds: crds(olm_api::crds::all(), "olmv1")?,
+            classic_crds: crds(olm_api_classic::crds::all(), classic::NAME)?,
+            classic: classic::objects().into_iter().map(|object| labelled(object, classic::NAME)).collect(),
+            cluster_catalogs: classic::cluster_catalogs()
+                .into_iter()
+                .map(|object| labelled(object, classic::NAME))
+                .collect(),
             rbac: all_labelled(rbac::objects()),
             restricted: labelled(rbac::cluster_role(rbac::Accounts::Granted), "operator-controller"),
             people: all_labelled(people::objects()),
@@ -91,6 +103,9 @@ impl Parts {
             file("leftovers/upstream.yaml", self.leftovers.iter().collect()),
             file("catalogd-retired/deployment.yaml", vec![&self.catalogd_retired]),
             file("catalogd/catalogd.yaml", self.catalogd.iter().collect()),
+            file("classic/crds.yaml", self.classic_crds.iter().collect()),
+            file("classic/classic.yaml", self.classic.iter().collect()),
+            file("components/cluster-catalogs/objects.yaml", self.cluster_catalogs.iter().collect()),
             file("install.yaml", self.install()),
         ];
         for crd in &self.crds {

@@ -12,8 +12,8 @@ const CLUSTER_ROLE: &str = "operator-controller-manager-role";
 const ROLE: &str = "operator-controller-manager-role";
 
 /// Permissions that only the unrestricted controller has: to act as any ServiceAccount of the cluster, and to list Pods,
-/// whose specs may carry credentials. The restricted one lists Pods as the ServiceAccount of the extension.
-const UNRESTRICTED: [&[&str]; 2] = [&["serviceaccounts/token"], &["pods"]];
+/// whose specs may carry credentials, and Events. The restricted one lists them as the ServiceAccount of the extension.
+const UNRESTRICTED: [&[&str]; 2] = [&["serviceaccounts/token"], &["events", "pods"]];
 
 /// For which accounts the controller may make tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) fn objects() -> Vec<Value> {
         json!({
             "apiVersion": RBAC, "kind": "Role",
             "metadata": {"name": ROLE, "namespace": NAMESPACE},
-            "rules": rules(Scope::SystemNamespace, Accounts::All),
+            "rules": rules(held(Accounts::All), Scope::SystemNamespace),
         }),
         binding("RoleBinding", "Role", ROLE, Some(NAMESPACE)),
     ]
@@ -48,7 +48,7 @@ pub(crate) fn cluster_role(accounts: Accounts) -> Value {
     json!({
         "apiVersion": RBAC, "kind": "ClusterRole",
         "metadata": {"name": CLUSTER_ROLE},
-        "rules": rules(Scope::Cluster, accounts),
+        "rules": rules(held(accounts), Scope::Cluster),
     })
 }
 
@@ -62,12 +62,24 @@ fn namespace() -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
 }
 
-fn rules(scope: Scope, accounts: Accounts) -> Vec<Value> {
-    let rule = |p: &Permission| json!({"apiGroups": [p.group], "resources": p.resources, "verbs": p.verbs});
-    let held = |p: &&Permission| {
-        p.scope == scope && (accounts == Accounts::All || !UNRESTRICTED.iter().any(|one| p.resources == *one))
+/// The permissions of a scope as the rules of a role.
+pub(crate) fn rules<'p>(permissions: impl Iterator<Item = &'p Permission>, scope: Scope) -> Vec<Value> {
+    let rule = |p: &Permission| {
+        let mut rule = json!({"apiGroups": [p.group], "resources": p.resources, "verbs": p.verbs});
+        if !p.names.is_empty() {
+            rule["resourceNames"] = json!(p.names);
+        }
+        rule
     };
-    PERMISSIONS.iter().filter(held).map(rule).collect()
+    permissions.filter(|p| p.scope == scope).map(rule).collect()
+}
+
+/// The permissions of operator-controller.
+fn held(accounts: Accounts) -> impl Iterator<Item = &'static Permission> {
+    let is_held = move |p: &&Permission| {
+        accounts == Accounts::All || !UNRESTRICTED.iter().any(|one| p.resources == *one)
+    };
+    PERMISSIONS.iter().filter(is_held)
 }
 
 fn binding(kind: &str, role_kind: &str, role: &str, namespace: Option<&str>) -> Value {
@@ -93,7 +105,7 @@ mod tests {
         let (all, restricted) = (rules_of(Accounts::All), rules_of(Accounts::Granted));
         let gone: Vec<&Value> = all.iter().filter(|rule| !restricted.contains(rule)).collect();
         let token = json!({"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]});
-        let pods = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]});
+        let pods = json!({"apiGroups": [""], "resources": ["events", "pods"], "verbs": ["list"]});
         assert_eq!(gone, [&token, &pods]);
         assert_eq!(all.len(), restricted.len() + 2);
     }

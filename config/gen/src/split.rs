@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     network,
     pods::CATALOGD,
-    rbac::{NAMESPACE, RBAC},
+    rbac::{NAMESPACE, RBAC, rules},
 };
 
 const ROLE: &str = "catalogd-manager-role";
@@ -39,7 +39,7 @@ fn rbac() -> Vec<Value> {
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": namespaced(account)}),
         json!({
             "apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata(ROLE),
-            "rules": rules(Scope::Cluster),
+            "rules": rules(CATALOGD_PERMISSIONS.iter(), Scope::Cluster),
         }),
         json!({
             "apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": metadata(BINDING),
@@ -47,7 +47,7 @@ fn rbac() -> Vec<Value> {
         }),
         json!({
             "apiVersion": RBAC, "kind": "Role", "metadata": namespaced(ROLE),
-            "rules": rules(Scope::SystemNamespace),
+            "rules": rules(CATALOGD_PERMISSIONS.iter(), Scope::SystemNamespace),
         }),
         json!({
             "apiVersion": RBAC, "kind": "RoleBinding", "metadata": namespaced(BINDING),
@@ -56,19 +56,13 @@ fn rbac() -> Vec<Value> {
     ]
 }
 
-fn rules(scope: Scope) -> Vec<Value> {
-    let rows = CATALOGD_PERMISSIONS.iter().filter(|row| row.scope == scope);
-    rows.map(|row| json!({"apiGroups": [row.group], "resources": row.resources, "verbs": row.verbs}))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn catalogd_gets_nothing_that_is_about_extensions_or_accounts() {
-        let rules = rules(Scope::Cluster);
+        let rules = rules(CATALOGD_PERMISSIONS.iter(), Scope::Cluster);
         let resources: Vec<&str> = rules
             .iter()
             .flat_map(|rule| rule["resources"].as_array().unwrap())

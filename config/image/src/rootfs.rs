@@ -25,12 +25,13 @@ pub struct Program {
 }
 
 /// All of them.
-pub static PROGRAMS: [Program; 4] = [
+pub static PROGRAMS: [Program; 5] = [
     Program {
         name: "operator-controller",
         description: "Installs and upgrades operators from catalogs, and serves the catalogs",
     },
     Program { name: "catalogd", description: "Serves the content of operator catalogs" },
+    Program { name: "olm-classic", description: "Serves the APIs of OLM Classic" },
     Program { name: "olm", description: "Works with operator catalogs and bundles, and with clusters" },
     Program { name: "olm-sample-operator", description: "An operator for tests on clusters whose Pods run" },
 ];

@@ -16,9 +16,10 @@ pub(crate) struct Program {
 }
 
 /// All programs that are released.
-pub(crate) const PROGRAMS: [Program; 3] = [
+pub(crate) const PROGRAMS: [Program; 4] = [
     Program { name: "operator-controller", package: "operator-controller", folder: "operator-controller" },
     Program { name: "catalogd", package: "catalogd", folder: "catalogd" },
+    Program { name: "olm-classic", package: "olm-classic", folder: "classic" },
     Program { name: CLI, package: "olm-cli", folder: "cli" },
 ];
 /// The command for people, which krew installs too.

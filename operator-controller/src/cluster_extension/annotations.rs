@@ -17,6 +17,7 @@ use olm_api::{
 };
 use olm_objectset::UnknownKinds;
 use olm_resolve::{DependencyHandling, MajorUpdates, SameCatalog};
+use olm_text::did_you_mean;
 use regex::Regex;
 
 use crate::cluster_extension::observe::identity::FORM;
@@ -105,13 +106,22 @@ pub(crate) fn refused(extension: &ClusterExtension) -> Vec<String> {
     let asked = extension.annotations().iter().filter(|(name, _)| name.starts_with(EXTENSIONS_PREFIX));
     asked
         .filter_map(|(name, value)| match KNOWN.iter().find(|(known, _)| known == name) {
-            None => Some(format!("annotation {name:?} {UNKNOWN}")),
+            None => {
+                let known = KNOWN.iter().map(|(known, _)| short(known));
+                let meant = did_you_mean(short(name), known).map(|meant| format!(". {meant}"));
+                Some(format!("annotation {name:?} {UNKNOWN}{}", meant.unwrap_or_default()))
+            }
             Some((_, values)) if !values.allow(value) => {
                 Some(format!("annotation {name:?} cannot be {value:?}: {}", values.remedy()))
             }
             Some(_) => None,
         })
         .collect()
+}
+
+/// The name of one of our annotations without the prefix that all of them have.
+pub(crate) fn short(name: &str) -> &str {
+    name.trim_start_matches(EXTENSIONS_PREFIX)
 }
 
 fn revision(value: &str) -> Option<i64> {
@@ -185,7 +195,7 @@ pub(crate) fn in_force(extension: &ClusterExtension) -> Option<String> {
         // The deletion policy is reported once the revisions have it in force.
         .filter(|(name, _)| name.as_str() != DELETION_POLICY_ANNOTATION)
         .filter(|(name, _)| KNOWN.iter().any(|(known, v)| known == name && matches!(v, Values::OneOf(_))))
-        .map(|(name, value)| format!("{}: {value}", name.trim_start_matches(EXTENSIONS_PREFIX)))
+        .map(|(name, value)| format!("{}: {value}", short(name)))
         .collect();
     (!all.is_empty()).then(|| format!("In force by annotation: {}.", all.join(", ")))
 }
@@ -216,9 +226,16 @@ mod tests {
             reported,
             [
                 "annotation \"extensions.olm.operatorframework.io/major-updates\" cannot be \"block\": set it to \"Block\", or remove it",
-                "annotation \"extensions.olm.operatorframework.io/majorupdates\" is not supported by this version: remove it",
+                "annotation \"extensions.olm.operatorframework.io/majorupdates\" is not supported by this version: remove it. Did you mean major-updates?",
             ]
         );
+        let paused = refused(&extension(&[("pause", "true")]));
+        assert!(
+            paused[0].ends_with("/pause\" is not supported by this version: remove it. Did you mean paused?"),
+            "{paused:?}"
+        );
+        let other = refused(&extension(&[("colour", "blue")]));
+        assert!(other[0].ends_with("remove it"), "{other:?}");
     }
 
     #[test]

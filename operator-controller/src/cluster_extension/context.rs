@@ -13,12 +13,12 @@ use olm_api::{
     names::{EXTENSION_FIELD_MANAGER, OWNER_NAME_LABEL},
     v1::{ClusterExtension, ClusterObjectSet},
 };
+use olm_bundles::Bundles;
 use olm_runtime::{Accounts, Clock, Discovery, Newest, OwnWrites, bounded, patch_as};
 use olm_semver::ReleaseSupport;
 use serde_json::Value;
 
 use crate::{
-    bundles::Bundles,
     events::Events,
     facts::{
         catalogs::Catalogs, content_secrets::ContentSecrets, installed::Installed, platform::Platform,

@@ -36,6 +36,8 @@ pub(crate) struct Observed<'a> {
     pub(crate) revisions: Revisions,
     /// What the revisions mean for an update of the platform.
     pub(crate) platform: Option<Verdict>,
+    /// When Secrets that still wait for their revision can be removed.
+    pub(crate) untidy_until: Option<Timestamp>,
     /// Sentences for `Ready`.
     pub(crate) notes: Vec<String>,
     pub(crate) now: Timestamp,
@@ -113,17 +115,28 @@ pub(crate) async fn observe<'a>(
         }
         let account = account?;
         writer.bind(&revisions, &account).await.map_err(StepError::Revisions)?;
-        if !is_tidy {
-            writer.tidy_secrets().await.map_err(StepError::Revisions)?;
+        if is_tidy {
+            return Ok(Some((account, None)));
         }
-        Ok(Some(account))
+        let untidy_until = writer.tidy_secrets(now).await.map_err(StepError::Revisions)?;
+        Ok(Some((account, untidy_until)))
     };
     let outcome = match prepared.await {
-        Ok(Some(account)) => {
+        Ok(Some((account, untidy_until))) => {
             notes.extend(annotations::in_force(extension));
             notes.extend(kinds::notes(&revisions));
             let account_uid = identity.service_account;
-            return Ok(Observed { extension, account, account_uid, revisions, platform, notes, now, wanted });
+            return Ok(Observed {
+                extension,
+                account,
+                account_uid,
+                revisions,
+                platform,
+                untidy_until,
+                notes,
+                now,
+                wanted,
+            });
         }
         Ok(None) => Outcome::Recorded,
         Err(error) => Outcome::Failed(error),

@@ -2,7 +2,6 @@
 
 use olm_api::v1::ClusterExtension;
 use olm_render::CertificateProvider;
-use olm_runtime::AccountRef;
 
 use super::{
     Context, annotations,
@@ -45,11 +44,9 @@ pub(crate) async fn catalog_answer(
 ///
 /// # Errors
 /// Those of a reconcile.
-pub(crate) async fn propose(
-    cx: &Context,
-    extension: &ClusterExtension,
-    default_account: Option<&AccountRef>,
-) -> Result<Next, StepError> {
+pub(crate) async fn propose(cx: &Context, extension: &ClusterExtension) -> Result<Next, StepError> {
+    let default_account = cx.settings.default_account();
+    let default_account = default_account.as_ref();
     let account = service_account::acceptable(extension, default_account)
         .map_err(|errors| StepError::Validation { errors, terminal: true, advice: None })?;
     let revisions = observe::revisions(cx, extension).map_err(StepError::Revisions)?;
@@ -63,7 +60,17 @@ pub(crate) async fn propose(
         None
     });
     let (now, account_uid, platform, wanted) = (cx.clock.now(), None, None, &Wanted::default());
-    let observed = Observed { extension, account, account_uid, revisions, platform, notes, now, wanted };
+    let observed = Observed {
+        extension,
+        account,
+        account_uid,
+        revisions,
+        platform,
+        untidy_until: None,
+        notes,
+        now,
+        wanted,
+    };
     let (report, decision) = decide(cx, &observed).await;
     let (mut notes, latest) = (report.notes, observed.revisions.latest_active());
     let why = match (decision, report.outcome) {

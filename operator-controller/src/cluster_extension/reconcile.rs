@@ -1,13 +1,13 @@
 //! One reconcile of a ClusterExtension: observe, decide, act, report.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use kube::{ResourceExt, api::ObjectMeta};
 use olm_api::{
-    ConditionStatus,
+    Activity,
     ConditionType::Ready,
-    ConditionUpdate, Reason,
+    ConditionWriter, Reason,
     names::{
         CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER,
         TAKEN_OVER_ANNOTATION,
@@ -15,7 +15,7 @@ use olm_api::{
     ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
-use olm_runtime::{Next, ObjectWriter};
+use olm_runtime::{Next, ObjectWriter, Reconciler};
 use parking_lot::Mutex;
 
 use super::{
@@ -25,6 +25,7 @@ use super::{
         decide,
         requeue::{self, requeue},
     },
+    deletion,
     observe::{observe, takeover::mark_earlier},
     report::{
         Outcome, Report, StepError,
@@ -32,12 +33,13 @@ use super::{
     },
 };
 use crate::{
-    deletion_policy::extension::{ExtensionPolicy, PolicyState, of_revision},
+    deletion_policy::extension::{ExtensionPolicy, Held, PolicyState, of_revision},
     interest::{Interest, Wanted},
 };
 
 /// Upstream's finalizers. Nothing here needs them, but objects of upstream carry them, and tools expect them.
-const FINALIZERS: [&str; 2] = [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
+pub(super) const FINALIZERS: [&str; 2] =
+    [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
 
 /// The controller of ClusterExtensions.
 pub(crate) struct Extensions {
@@ -48,20 +50,37 @@ pub(crate) struct Extensions {
     objects: ObjectWriter<ClusterExtension>,
 }
 
-impl Extensions {
-    pub(crate) fn new(cx: Context) -> Self {
-        let objects = ObjectWriter::new(cx.controller(), PROGRAM_FIELD_MANAGER, cx.clock.clone());
-        Self { cx, tidy: Mutex::default(), objects }
+impl Reconciler for Extensions {
+    type Object = ClusterExtension;
+    type Interest = Interest;
+
+    const CONDITION: &'static str = Ready.as_str();
+
+    fn state(extension: &ClusterExtension) -> Option<(&str, &str)> {
+        extension.status.as_ref()?.conditions.state(Ready)
     }
 
-    /// One reconcile, and the interests whose firing causes the next one.
-    pub(crate) async fn reconcile(&self, extension: Arc<ClusterExtension>) -> (Next, BTreeSet<Interest>) {
+    async fn reconcile(&self, extension: &ClusterExtension) -> (Next, BTreeSet<Interest>) {
         let wanted = Wanted::default();
         let (name, uid) = (extension.name_any(), extension.uid().unwrap_or_default());
         wanted.add([Interest::Settings, Interest::Policies, Interest::Platform, Interest::Job(name.clone())]);
         wanted.add([Interest::Revisions(name), Interest::Revisions(uid)]);
-        let next = self.next(&extension, &wanted).await;
+        let next = self.next(extension, &wanted).await;
         (next, wanted.into_set())
+    }
+
+    async fn report_panic(&self, extension: &ClusterExtension) {
+        let after = panicked(extension, self.cx.clock.now());
+        if let Err(error) = self.write_status(extension, after, &Report::default()).await {
+            tracing::warn!(extension = extension.name_any(), error, "reporting a panic");
+        }
+    }
+}
+
+impl Extensions {
+    pub(crate) fn new(cx: Context) -> Self {
+        let objects = ObjectWriter::new(cx.controller(), PROGRAM_FIELD_MANAGER, cx.clock.clone());
+        Self { cx, tidy: Mutex::default(), objects }
     }
 
     async fn next(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
@@ -110,14 +129,16 @@ impl Extensions {
         let is_tidy = self.tidy.lock().remove(&uid);
         let notes = policy.note(extension).into_iter().collect();
         let (report, is_tidy) = match observe(cx, (extension, wanted), notes, is_tidy, now).await {
-            Ok(observed) => match decide(cx, &observed).await {
-                (report, Some(decision)) => {
-                    let report = Report { outcome: act(cx, &observed, decision).await, ..report };
-                    let is_whole = report.error().is_none();
-                    (report, is_whole)
+            Ok(observed) => {
+                let (mut report, decision) = decide(cx, &observed).await;
+                let mut is_whole = true;
+                if let Some(decision) = decision {
+                    report.outcome = act(cx, &observed, decision).await;
+                    is_whole = report.error().is_none();
                 }
-                (report, None) => (report, true),
-            },
+                report.resumes = report.resumes.into_iter().chain(observed.untidy_until).min();
+                (report, is_whole && observed.untidy_until.is_none())
+            }
             Err(report) => {
                 let is_as_before = is_tidy && report.error().is_none();
                 (*report, is_as_before)
@@ -194,14 +215,6 @@ impl Extensions {
         written.map_or_else(Next::Retry, |()| Next::Await)
     }
 
-    /// Reports on the extension that its reconcile panicked.
-    pub(crate) async fn report_panic(self: Arc<Self>, extension: Arc<ClusterExtension>) {
-        let after = panicked(&extension, self.cx.clock.now());
-        if let Err(error) = self.write_status(&extension, after, &Report::default()).await {
-            tracing::warn!(extension = extension.name_any(), error, "reporting a panic");
-        }
-    }
-
     /// Removes the finalizers. Objects are deleted by garbage collection, through the revisions' owner references; what
     /// a deletion policy keeps has none.
     async fn release(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
@@ -210,32 +223,62 @@ impl Extensions {
         if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
             match (ExtensionPolicy { cx: &self.cx, extension }).release().await {
                 Ok(true) => {}
-                Ok(false) => return Next::After(requeue::AT_REST_RETRY),
-                Err(text) => {
+                Ok(false) => return self.await_rest(extension, requeue::AT_REST_RETRY).await,
+                Err(held) => {
                     wanted.add([Interest::Rbac]);
-                    return self.hold(extension, &text).await;
+                    return self.hold(extension, &held).await;
                 }
             }
             // Without the extension nothing would ever remove them.
             let writer = RevisionWriter { cx: &self.cx, extension, account_uid: None };
-            if let Err(error) = writer.tidy_secrets().await {
+            if let Err(error) = writer.tidy_secrets(Timestamp::MAX).await {
                 return Next::Retry(error);
             }
         }
-        let removed = self.objects.remove_finalizers(extension, &FINALIZERS).await;
-        removed.map_or_else(Next::Retry, |_| Next::Await)
+        match self.objects.remove_finalizers(extension, &FINALIZERS).await {
+            Err(error) => Next::Retry(error),
+            // What others have to do with it first.
+            Ok(None) if is_held_by_others(extension) => self.await_rest(extension, requeue::HELD_RETRY).await,
+            Ok(_) => Next::Await,
+        }
     }
 
     /// Reports why a deletion is held.
-    async fn hold(&self, extension: &ClusterExtension, text: &str) -> Next {
+    async fn hold(&self, extension: &ClusterExtension, held: &Held) -> Next {
+        let message = format!("The deletion is held: {}", held.text);
+        let activity = if held.recovers {
+            Activity::Reconciling(Reason::Blocked, &message)
+        } else {
+            Activity::Stalled(Reason::Blocked, &message)
+        };
+        self.report_deletion(extension, (Reason::Blocked, &message, activity), requeue::HELD_RETRY).await
+    }
+
+    /// Reports what a deletion waits for, if it does so for longer than deletions usually take.
+    async fn await_rest(&self, extension: &ClusterExtension, retry: Duration) -> Next {
+        let begun = extension.metadata.deletion_timestamp.as_ref().map_or(Timestamp::MIN, |time| time.0);
+        let now = self.cx.clock.now();
+        let since = Duration::try_from(now.duration_since(begun)).unwrap_or_default();
+        if let Some(left) = requeue::DELETION_USUAL.checked_sub(since).filter(|left| !left.is_zero()) {
+            return Next::After(left.min(retry));
+        }
+        let text = deletion::waits(&self.cx, extension).await;
+        let activity = Activity::Reconciling(Reason::Reconciling, &text);
+        self.report_deletion(extension, (Reason::Reconciling, &text, activity), retry).await
+    }
+
+    async fn report_deletion(
+        &self,
+        extension: &ClusterExtension,
+        (reason, message, activity): (Reason, &str, Activity<'_>),
+        retry: Duration,
+    ) -> Next {
         let mut after = extension.status.clone().unwrap_or_default();
-        let message = format!("The deletion is held: {text}");
-        let generation = extension.metadata.generation;
-        let update =
-            ConditionUpdate::new(Ready, ConditionStatus::False, Reason::Blocked, message, generation);
-        after.conditions.set(update, self.cx.clock.now());
+        let (conditions, now) = (&mut after.conditions, self.cx.clock.now());
+        let mut writer = ConditionWriter { conditions, generation: extension.metadata.generation, now };
+        writer.summarize(false, reason, message, activity);
         let written = self.write_status(extension, after, &Report::default()).await;
-        written.map_or_else(Next::Retry, |()| Next::After(requeue::HELD_RETRY))
+        written.map_or_else(Next::Retry, |()| Next::After(retry))
     }
 
     async fn write_status(
@@ -251,4 +294,10 @@ impl Extensions {
         }
         Ok(())
     }
+}
+
+/// Whether only finalizers are left that are not this program's.
+fn is_held_by_others(extension: &ClusterExtension) -> bool {
+    let is_own = |name: &String| FINALIZERS.contains(&name.as_str());
+    !extension.finalizers().is_empty() && !extension.finalizers().iter().any(is_own)
 }

@@ -3,23 +3,25 @@
 
 pub(crate) mod status;
 
-use std::fmt;
+use std::fmt::Display;
 
 use jiff::Timestamp;
 use olm_api::names::PAUSED_ANNOTATION;
+use olm_bundles::NextPull;
 use olm_resolve::{AvailableUpdate, DeprecationStatus};
+use thiserror::Error;
 
 use crate::{
-    bundles::NextPull,
     cluster_extension::observe::revisions::{BundleRecord, Revisions},
     deletion_policy::extension::PolicyState,
     facts::platform::Verdict,
 };
 
 /// Why a reconcile ended early.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum StepError {
     /// The extension as it is cannot be worked on (for instance its ServiceAccount is missing).
+    #[error("operation cannot proceed due to the following validation error(s): {}", .errors.join("\n"))]
     Validation {
         /// What is wrong, one line each.
         errors: Vec<String>,
@@ -29,8 +31,10 @@ pub(crate) enum StepError {
         advice: Option<String>,
     },
     /// Nothing is installed yet, and nothing new may be begun.
+    #[error("paused by the annotation {PAUSED_ANNOTATION}: nothing is installed before the pause ends")]
     Paused,
     /// What upstream left could not be taken over; it stays as it is.
+    #[error("{text}")]
     Takeover {
         /// What is wrong, with the remedy.
         text: String,
@@ -38,8 +42,10 @@ pub(crate) enum StepError {
         terminal: bool,
     },
     /// The revisions could not be read.
+    #[error("{0}")]
     Revisions(String),
     /// No bundle could be chosen.
+    #[error("{text}")]
     Resolution {
         /// Upstream's text.
         text: String,
@@ -47,8 +53,11 @@ pub(crate) enum StepError {
         explanation: Option<String>,
         /// When the answer without the catalogs that are waited for is taken.
         answer_at: Option<Timestamp>,
+        /// Whether it may pass by itself: catalogs are waited for that no one has to correct.
+        recovers: bool,
     },
     /// The chosen bundle could not be fetched, rendered or written.
+    #[error("error for resolved bundle {:?} with version {:?}: {}", .bundle.name, .bundle.display_version(), .cause.text)]
     Bundle { bundle: BundleRecord, cause: Cause },
 }
 
@@ -77,11 +86,11 @@ pub(crate) enum CauseKind {
 }
 
 impl Cause {
-    pub(crate) fn transient(text: impl fmt::Display) -> Self {
+    pub(crate) fn transient(text: impl Display) -> Self {
         Self { text: text.to_string(), kind: CauseKind::Transient, explanation: None, next_pull: None }
     }
 
-    pub(crate) fn terminal(text: impl fmt::Display) -> Self {
+    pub(crate) fn terminal(text: impl Display) -> Self {
         Self { kind: CauseKind::Terminal, ..Self::transient(text) }
     }
 }
@@ -115,7 +124,7 @@ impl StepError {
 
     /// Whether it passes without anybody acting.
     pub(crate) fn recovers(&self) -> bool {
-        matches!(self, Self::Resolution { answer_at: Some(_), .. })
+        matches!(self, Self::Resolution { recovers: true, .. })
     }
 
     /// Whether another configuration of the bundle is wanted.
@@ -131,32 +140,6 @@ impl StepError {
             }
             Self::Validation { advice, .. } => advice.as_deref(),
             Self::Paused | Self::Takeover { .. } | Self::Revisions(_) => None,
-        }
-    }
-}
-
-impl fmt::Display for StepError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Validation { errors, .. } => write!(
-                f,
-                "operation cannot proceed due to the following validation error(s): {}",
-                errors.join("\n")
-            ),
-            Self::Paused => write!(
-                f,
-                "paused by the annotation {PAUSED_ANNOTATION}: nothing is installed before the pause ends"
-            ),
-            Self::Revisions(text) | Self::Takeover { text, .. } | Self::Resolution { text, .. } => {
-                f.write_str(text)
-            }
-            Self::Bundle { bundle, cause } => write!(
-                f,
-                "error for resolved bundle {:?} with version {:?}: {}",
-                bundle.name,
-                bundle.display_version(),
-                cause.text
-            ),
         }
     }
 }
@@ -206,7 +189,7 @@ pub(crate) struct Report {
     pub(crate) crossed: Option<String>,
     /// What the bundle says about updates of the platform, if that is known.
     pub(crate) platform: Option<Verdict>,
-    /// When a pause ends, or an answer is taken that a pause holds back.
+    /// When a pause ends, an answer is taken that a pause holds back, or a Secret is removed whose revision never came.
     pub(crate) resumes: Option<Timestamp>,
     /// What is known of the deletion policy.
     pub(crate) policy: PolicyState,

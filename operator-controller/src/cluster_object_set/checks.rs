@@ -6,9 +6,8 @@
 use std::collections::{HashMap, HashSet};
 
 use olm_object::ObjectKey;
+use olm_objectset::{FindingKind, Workload};
 use parking_lot::Mutex;
-
-use crate::cluster_object_set::workloads::{FindingKind, Workload};
 
 /// What the last check of an object found; after it the object was as desired.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub(crate) struct Check {
     /// What it waited for then.
     pub(crate) waits: Option<String>,
     /// The way to its Pods, where it is a workload and was not healthy.
-    pub(crate) workload: Option<Workload>,
+    pub(crate) workload: Option<Box<Workload>>,
 }
 
 /// What is remembered of a revision.
@@ -68,5 +67,38 @@ impl Checks {
 
     pub(crate) fn forget(&self, revision: &str) {
         self.0.lock().remove(revision);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_news_when_it_was_not_there_before() {
+        let object = |name: &str| ObjectKey {
+            group: "apps".to_owned(),
+            version: "v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            namespace: "n".to_owned(),
+            name: name.to_owned(),
+        };
+        let crash = || HashSet::from([(object("one"), FindingKind::CrashLoopBackOff)]);
+        let pull = || HashSet::from([(object("other"), FindingKind::ImagePullBackOff)]);
+        let both = || crash().union(&pull()).cloned().collect();
+        let (checks, none) = (Checks::default(), HashSet::new);
+        let steps = [
+            (none(), none()),
+            (crash(), crash()),
+            (crash(), none()),
+            (both(), pull()),
+            (none(), none()),
+            (crash(), crash()),
+        ];
+        for (found, news) in steps {
+            assert_eq!(checks.news("r", found), news);
+        }
+        checks.forget("r");
+        assert_eq!(checks.news("r", crash()), crash());
     }
 }

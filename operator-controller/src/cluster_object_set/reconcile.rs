@@ -1,11 +1,11 @@
 //! One reconcile of a ClusterObjectSet: observe, decide, act, report.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use olm_api::{ConditionStatus, ConditionType, names::TEARDOWN_FINALIZER, v1::ClusterObjectSet};
-use olm_runtime::{Next, OwnerChanged, PANIC_REPORT};
+use olm_runtime::{Next, OwnerChanged, PANIC_REPORT, Reconciler};
 
 use super::{
     Context,
@@ -23,15 +23,32 @@ use crate::interest::{Interest, Wanted};
 /// The controller of ClusterObjectSets.
 pub(crate) struct ObjectSets(pub(crate) Context);
 
-impl ObjectSets {
-    /// One reconcile, and the interests whose firing causes the next one.
-    pub(crate) async fn reconcile(&self, set: Arc<ClusterObjectSet>) -> (Next, BTreeSet<Interest>) {
+impl Reconciler for ObjectSets {
+    type Object = ClusterObjectSet;
+    type Interest = Interest;
+
+    const CONDITION: &'static str = ConditionType::Progressing.as_str();
+
+    fn state(set: &ClusterObjectSet) -> Option<(&str, &str)> {
+        set.status.as_ref()?.conditions.state(ConditionType::Progressing)
+    }
+
+    async fn reconcile(&self, set: &ClusterObjectSet) -> (Next, BTreeSet<Interest>) {
         let wanted = Wanted::default();
-        wanted.add(owners(&set).into_iter().map(Interest::Owned));
-        let next = self.next(&set, &wanted).await;
+        wanted.add(owners(set).into_iter().map(Interest::Owned));
+        let next = self.next(set, &wanted).await;
         (next, wanted.into_set())
     }
 
+    async fn report_panic(&self, set: &ClusterObjectSet) {
+        let report = Outcome::Retrying(PANIC_REPORT.to_owned()).into();
+        if let Err(error) = self.write_status(set, &report, self.0.clock.now()).await {
+            tracing::warn!(revision = set.name_any(), error, "reporting a panic");
+        }
+    }
+}
+
+impl ObjectSets {
     async fn next(&self, set: &ClusterObjectSet, wanted: &Wanted) -> Next {
         let now = self.0.clock.now();
         if set.metadata.deletion_timestamp.is_some() || torn_down(set) {
@@ -75,14 +92,6 @@ impl ObjectSets {
         self.0.forget(set);
         let removed = self.0.objects.remove_finalizers(set, &[TEARDOWN_FINALIZER]).await;
         removed.map_or_else(Next::Retry, |_| Next::Await)
-    }
-
-    /// Reports on the revision that its reconcile panicked.
-    pub(crate) async fn report_panic(self: Arc<Self>, set: Arc<ClusterObjectSet>) {
-        let report = Outcome::Retrying(PANIC_REPORT.to_owned()).into();
-        if let Err(error) = self.write_status(&set, &report, self.0.clock.now()).await {
-            tracing::warn!(revision = set.name_any(), error, "reporting a panic");
-        }
     }
 
     /// Publishes what Pods of unhealthy workloads report, once for each kind of failure.

@@ -11,15 +11,10 @@ use olm_api::{
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
 use olm_object::ObjectKey;
+use olm_objectset::{Finding, FindingKind, Workload};
 use olm_runtime::ClientError;
 
-use crate::{
-    advice::advice,
-    cluster_object_set::{
-        observe::content::ContentError,
-        workloads::{Finding, FindingKind, Workload},
-    },
-};
+use crate::{advice::advice, cluster_object_set::observe::content::ContentError};
 
 /// How a reconcile ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +88,7 @@ pub(crate) struct Unhealthy {
     /// The messages of its probes.
     pub(crate) failures: Vec<String>,
     /// The way to its Pods, where it is a workload.
-    pub(crate) workload: Option<Workload>,
+    pub(crate) workload: Option<Box<Workload>>,
     /// What its Pods report, once they were asked.
     pub(crate) finding: Option<Finding>,
 }

@@ -87,10 +87,11 @@ fn until(at: Timestamp, now: Timestamp) -> Duration {
 #[cfg(test)]
 mod tests {
     use olm_object::ObjectKey;
+    use olm_objectset::Workload;
     use serde_json::json;
 
     use super::*;
-    use crate::cluster_object_set::{observe::content::ContentError, report::Unhealthy, workloads::Workload};
+    use crate::cluster_object_set::{observe::content::ContentError, report::Unhealthy};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -109,7 +110,7 @@ mod tests {
             "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "d", "namespace": "n"},
             "spec": {"selector": {"matchLabels": {"a": "b"}}},
         });
-        let (object, workload) = (ObjectKey::of(&object), Workload::of(&object));
+        let (object, workload) = (ObjectKey::of(&object), Workload::of(&object).map(Box::new));
         let unhealthy = vec![Unhealthy { object, failures: Vec::new(), workload, finding: None }];
         let (failures, waits) = (Vec::new(), Vec::new());
         let outcome = Outcome::Incomplete { failures, unhealthy, waits, awaits_deletion: false };

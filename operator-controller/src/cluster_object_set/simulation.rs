@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use catalogd::CatalogReader;
 use jiff::Timestamp;
 use kube::Client;
 use olm_api::names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL};
@@ -22,7 +23,7 @@ use tokio::{sync::broadcast, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    content::{CatalogReader, Content},
+    content::Content,
     simulation::{ApiServer, SYSTEM_NAMESPACE, Since, loops, runtime},
 };
 
@@ -93,6 +94,10 @@ impl CatalogReader for NoCatalogs {
     }
 
     async fn mentioning(&self, _: &str, _: &str) -> Result<Vec<PackageContent>, CatalogError> {
+        Ok(Vec::new())
+    }
+
+    async fn packages(&self, _: &str) -> Result<Vec<String>, CatalogError> {
         Ok(Vec::new())
     }
 }

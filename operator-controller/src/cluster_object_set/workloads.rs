@@ -1,113 +1,31 @@
-//! Why a workload is not healthy: what its Pods report, or what keeps them from being created.
+//! Finds out why a workload is not healthy: lists its Pods, and what keeps them from being created.
 //!
-//! Pods are not watched. They are listed while a workload is not healthy, by its own selector, a few of them and no more
-//! bytes than [`LIST_BYTES_MAX`]. Only Pods that the workload controls count: a selector alone proves nothing.
-
-mod pods;
+//! Neither is watched. They are listed while a workload is not healthy, by its own selectors, a few of them and no more
+//! bytes than [`LIST_BYTES_MAX`].
 
 use http_body_util::{BodyExt, Limited};
 use kube::{Client, api::ListParams, client::Body, core::Request};
-use olm_object::{ObjectKey, text};
+use olm_objectset::Finding;
+use olm_preflight::concurrently;
 use olm_runtime::bounded;
-use olm_text::{cut, one_line};
-use serde_json::Value;
 
-use crate::{
-    cluster_object_set::{Context, observe::Observed, report::Unhealthy},
-    concurrently::concurrently,
-};
-pub(crate) use pods::{Finding, FindingKind};
+use crate::cluster_object_set::{Context, observe::Observed, report::Unhealthy};
 
 /// Workloads that are examined in one reconcile, and named in a status.
 pub(crate) const EXAMINED_MAX: usize = 3;
-/// Pods of one workload that are listed.
-const PODS_MAX: u32 = 20;
+/// Pods or Events of one workload that are listed.
+const ITEMS_MAX: u32 = 20;
+/// Webhook configurations of a cluster that are listed.
+const CONFIGURATIONS_MAX: u32 = 500;
 /// Bytes of such a list that are read.
 const LIST_BYTES_MAX: usize = 1 << 20;
-/// Longest label selector that is asked with, in bytes: it becomes part of a URL.
-const SELECTOR_BYTES_MAX: usize = 2_048;
-/// Characters of a foreign message that are shown.
-const MESSAGE_CHARACTERS: usize = 300;
-
-/// What is needed to find a workload's Pods.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Workload {
-    uid: String,
-    /// Label selector in the form that a query takes.
-    selector: String,
-    /// What the workload itself reports.
-    finding: Option<Finding>,
-}
-
-impl Workload {
-    /// Reads a workload; nothing where the object is none.
-    pub(crate) fn of(object: &Value) -> Option<Self> {
-        let key = ObjectKey::of(object);
-        let is_workload = match key.group.as_str() {
-            "apps" => ["DaemonSet", "Deployment", "StatefulSet"].contains(&key.kind.as_str()),
-            "batch" => key.kind == "Job",
-            _ => false,
-        };
-        let selector = is_workload.then(|| selector(object.pointer("/spec/selector")?)).flatten()?;
-        let uid = text(object, "/metadata/uid").to_owned();
-        Some(Self { uid, selector, finding: own_finding(object) })
-    }
-}
-
-/// What the conditions of a Deployment or a Job say about its Pods.
-fn own_finding(object: &Value) -> Option<Finding> {
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array)?;
-    let holds =
-        |type_: &str| conditions.iter().find(|c| text(c, "/type") == type_ && text(c, "/status") == "True");
-    if let Some(condition) = holds("ReplicaFailure") {
-        let message = text(condition, "/message");
-        let webhook = unanswered_webhook(message).map(|webhook| format!("{webhook}: ")).unwrap_or_default();
-        let text = webhook + &foreign(message);
-        return Some(Finding { kind: FindingKind::FailedCreate, text });
-    }
-    let condition = holds("Failed")?;
-    let text = format!("{}: {}", foreign(text(condition, "/reason")), foreign(text(condition, "/message")));
-    Some(Finding { kind: FindingKind::Failed, text })
-}
-
-/// A foreign text on one line, cut.
-fn foreign(text: &str) -> String {
-    cut(&one_line(text), MESSAGE_CHARACTERS).into_owned()
-}
-
-/// A clause about the admission webhook that did not answer, if the API server reports one: `failed calling webhook
-/// "<name>": failed to call webhook: Post "https://<service>.<namespace>.svc:<port>/<path>?timeout=10s": <cause>`.
-fn unanswered_webhook(message: &str) -> Option<String> {
-    let (name, rest) = message.split_once("failed calling webhook \"")?.1.split_once('"')?;
-    let host = rest.split_once("Post \"https://").and_then(|(_, url)| url.split([':', '/', '"']).next());
-    let service = host.and_then(|host| host.strip_suffix(".svc")).and_then(|host| host.split_once('.'));
-    let owner = match service {
-        Some((service, namespace)) => format!(" of Service {}/{}", foreign(namespace), foreign(service)),
-        None => String::new(),
-    };
-    Some(format!("the admission webhook {}{owner} does not answer", foreign(name)))
-}
-
-/// A label selector as a query takes it; nothing where it selects everything, or is too long.
-fn selector(selector: &Value) -> Option<String> {
-    let mut parts = Vec::new();
-    for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
-        parts.push(format!("{key}={}", value.as_str()?));
-    }
-    for one in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
-        let (key, values) = (text(one, "/key"), one.get("values").and_then(Value::as_array));
-        let values: Vec<&str> = values.into_iter().flatten().filter_map(Value::as_str).collect();
-        parts.push(match text(one, "/operator") {
-            "In" => format!("{key} in ({})", values.join(",")),
-            "NotIn" => format!("{key} notin ({})", values.join(",")),
-            "Exists" => key.to_owned(),
-            "DoesNotExist" => format!("!{key}"),
-            _ => return None,
-        });
-    }
-    let selector = parts.join(",");
-    (!selector.is_empty() && selector.len() <= SELECTOR_BYTES_MAX).then_some(selector)
-}
+/// Bytes of webhook configurations that are read: each has certificates.
+const CONFIGURATION_BYTES_MAX: usize = 4 << 20;
+/// The lists of webhook configurations, in the order that they are searched.
+const CONFIGURATIONS: [&str; 2] = [
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+];
 
 /// Finds out about the first of the unhealthy objects why they are not healthy.
 pub(crate) async fn examine(cx: &Context, observed: &Observed<'_>, unhealthy: &mut [Unhealthy]) {
@@ -121,43 +39,120 @@ pub(crate) async fn examine(cx: &Context, observed: &Observed<'_>, unhealthy: &m
 
 async fn finding(cx: &Context, observed: &Observed<'_>, unhealthy: &Unhealthy) -> Option<Finding> {
     let workload = unhealthy.workload.as_ref()?;
-    let (own, key) = (workload.finding.clone(), &unhealthy.object);
-    // Where the controller may not list Pods, the ServiceAccount may.
-    let listed = match list(&cx.controller(), &key.namespace, &workload.selector).await {
-        Listed::Forbidden => list(&observed.client, &key.namespace, &workload.selector).await,
-        listed => listed,
-    };
-    let of_pods = match listed {
-        Listed::Pods(json) => pods::worst(&json, key, &workload.uid),
-        Listed::Forbidden | Listed::Nothing => None,
-    };
-    own.into_iter().chain(of_pods).min()
+    let controller = cx.controller();
+    let clients = [&controller, &observed.client];
+    let namespace = format!("/api/v1/namespaces/{}", unhealthy.object.namespace);
+    let of_pods = ListParams::default().labels(workload.selector()).limit(ITEMS_MAX);
+    let pods = first_allowed(clients, &format!("{namespace}/pods"), &of_pods).await;
+    let pods = pods.map(|list| workload.pods(&list)).unwrap_or_default();
+    let mut events = None;
+    if let Some(fields) = workload.events() {
+        let of_events = ListParams::default().fields(&fields).limit(ITEMS_MAX);
+        events = first_allowed(clients, &format!("{namespace}/events"), &of_events).await;
+    }
+    let mut finding = workload.finding(&pods, events.as_deref())?;
+    if let Some(webhook) = &mut finding.webhook {
+        for path in CONFIGURATIONS {
+            let all = ListParams::default().limit(CONFIGURATIONS_MAX);
+            if let Listed::Json(list) = list(&controller, path, &all, CONFIGURATION_BYTES_MAX).await
+                && webhook.find_owner(&list)
+            {
+                break;
+            }
+        }
+    }
+    Some(finding)
 }
 
-/// The answer to a request for Pods.
+/// The answer to a request for a list.
 enum Listed {
-    Pods(Vec<u8>),
+    Json(Vec<u8>),
     Forbidden,
-    /// It failed, or is too long: nothing is known of the Pods.
+    /// It failed, or is too long: nothing is known.
     Nothing,
 }
 
-async fn list(client: &Client, namespace: &str, selector: &str) -> Listed {
-    let params = ListParams::default().labels(selector).limit(PODS_MAX);
-    let request = Request::new(format!("/api/v1/namespaces/{namespace}/pods")).list(&params);
-    let Ok(request) = request else { return Listed::Nothing };
+/// The list that the first client gets which is allowed to: where the controller is not, the ServiceAccount may be.
+async fn first_allowed(clients: [&Client; 2], path: &str, params: &ListParams) -> Option<Vec<u8>> {
+    for client in clients {
+        match list(client, path, params, LIST_BYTES_MAX).await {
+            Listed::Json(json) => return Some(json),
+            Listed::Forbidden => {}
+            Listed::Nothing => return None,
+        }
+    }
+    None
+}
+
+async fn list(client: &Client, path: &str, params: &ListParams, bytes_max: usize) -> Listed {
+    let Ok(request) = Request::new(path).list(params) else { return Listed::Nothing };
     let answer = async {
         let answer = client.send(request.map(Body::from)).await?;
         let status = answer.status().as_u16();
-        let body = Limited::new(answer.into_body(), LIST_BYTES_MAX).collect().await;
+        let body = Limited::new(answer.into_body(), bytes_max).collect().await;
         Ok((status, body.ok().map(|body| body.to_bytes().to_vec())))
     };
     match bounded(answer).await {
-        Ok((200, Some(json))) => Listed::Pods(json),
+        Ok((200, Some(json))) => Listed::Json(json),
         Ok((403, _)) => Listed::Forbidden,
         Ok(_) | Err(_) => Listed::Nothing,
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    const PATH: &str = "/api/v1/namespaces/n/pods";
+
+    /// A client whose API server answers every request so.
+    fn client(code: u16, body: Vec<u8>) -> Client {
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            assert_eq!(request.uri().path(), PATH);
+            assert_eq!(request.uri().query(), Some("&labelSelector=a%3Db&limit=20"));
+            let answer = http::Response::builder().status(code).body(Body::from(body.clone())).unwrap();
+            async { Ok::<_, Infallible>(answer) }
+        });
+        Client::new(service, "default")
+    }
+
+    fn params() -> ListParams {
+        ListParams::default().labels("a=b").limit(ITEMS_MAX)
+    }
+
+    #[tokio::test]
+    async fn no_more_of_a_list_is_read_than_its_limit() {
+        let asked = async |code, body: Vec<u8>| match list(
+            &client(code, body),
+            PATH,
+            &params(),
+            LIST_BYTES_MAX,
+        )
+        .await
+        {
+            Listed::Json(json) => json.len().to_string(),
+            Listed::Forbidden => "forbidden".to_owned(),
+            Listed::Nothing => "nothing".to_owned(),
+        };
+        assert_eq!(asked(200, vec![b' '; LIST_BYTES_MAX]).await, LIST_BYTES_MAX.to_string());
+        assert_eq!(asked(200, vec![b' '; LIST_BYTES_MAX + 1]).await, "nothing");
+        assert_eq!(asked(403, b"{}".to_vec()).await, "forbidden");
+        assert_eq!(asked(500, b"{}".to_vec()).await, "nothing");
+    }
+
+    #[tokio::test]
+    async fn the_service_account_is_asked_where_the_controller_may_not() {
+        let ask = async |first: Client, second: Client| {
+            let found = first_allowed([&first, &second], PATH, &params()).await;
+            found.map(|json| String::from_utf8(json).unwrap())
+        };
+        let [forbidden, broken] = [403, 500].map(|code| client(code, b"{}".to_vec()));
+        let [one, two] = ["one", "two"].map(|text| client(200, text.into()));
+        assert_eq!(ask(one, two.clone()).await.as_deref(), Some("one"));
+        assert_eq!(ask(forbidden.clone(), two.clone()).await.as_deref(), Some("two"));
+        assert_eq!(ask(forbidden.clone(), forbidden).await, None);
+        assert_eq!(ask(broken, two).await, None);
+    }
+}

@@ -4,7 +4,7 @@
 //! Admission lets an extension with a policy be deleted only while the condition `DeletionPolicy` says that this
 //! very policy is in force. So the claim is taken back before another policy is written to a revision.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt::Display};
 
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -13,9 +13,9 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use olm_api::{
-    ConditionStatus, ConditionType, ConditionUpdate, Conditions, Reason,
+    ConditionStatus, ConditionType, ConditionWriter, Conditions, Reason,
     names::{
-        DELETION_POLICY_ANNOTATION, EXTENSIONS_PREFIX, OBJECT_FIELD_MANAGER, OWNER_NAME_LABEL, PACKAGE_NAME,
+        DELETION_POLICY_ANNOTATION, OBJECT_FIELD_MANAGER, OWNER_NAME_LABEL, PACKAGE_NAME,
         REVISION_OF_ANNOTATION, TEARDOWN_FINALIZER,
     },
     ownership::{ExtensionId, Relation, mark, relation},
@@ -27,10 +27,11 @@ use olm_objectset::{
 use olm_runtime::{AccountRef, api_text, bounded, if_exists, patch_as};
 use serde_json::{Value, json};
 
-use crate::cluster_extension::Context;
 use crate::cluster_extension::act::revision::controller_reference;
 use crate::cluster_extension::observe::revisions::account_annotations;
 use crate::cluster_extension::observe::service_account;
+use crate::cluster_extension::{Context, short_annotation};
+use crate::cluster_object_set::report::status::torn_down;
 use crate::deletion_policy::revision::{claim, reason};
 
 /// Kubernetes' finalizer of an object that is deleted without its dependents.
@@ -57,7 +58,7 @@ pub(crate) enum PolicyState {
 impl PolicyState {
     /// A sentence for `Ready`.
     pub(crate) fn note(&self, extension: &ClusterExtension) -> Option<String> {
-        let name = DELETION_POLICY_ANNOTATION.trim_start_matches(EXTENSIONS_PREFIX);
+        let name = short_annotation(DELETION_POLICY_ANNOTATION);
         let in_force = |policy: &str| format!("In force by annotation: {name}: {policy}.");
         match self {
             Self::None => annotation(extension).map(in_force),
@@ -87,9 +88,8 @@ impl PolicyState {
             Self::TakenBack(policy) => (*policy, ConditionStatus::False, PENDING),
             Self::Reported { policy, status, text } => (*policy, *status, text.as_str()),
         };
-        let update =
-            ConditionUpdate::new(ConditionType::DeletionPolicy, status, reason(policy), text, generation);
-        conditions.set(update, now);
+        let mut writer = ConditionWriter { conditions, generation, now };
+        writer.put(ConditionType::DeletionPolicy, status, reason(policy), text);
     }
 }
 
@@ -106,6 +106,26 @@ pub(crate) fn asked(extension: &ClusterExtension) -> Option<DeletionPolicy> {
 pub(crate) fn of_revision(extension: &ClusterExtension) -> Option<(String, String)> {
     let policy = asked(extension).filter(|policy| *policy != DeletionPolicy::Delete)?;
     Some((DELETION_POLICY_ANNOTATION.to_owned(), policy.as_str().to_owned()))
+}
+
+/// Why a deletion cannot continue.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) text: String,
+    /// Whether it passes by itself.
+    pub(crate) recovers: bool,
+}
+
+impl Held {
+    fn for_good(text: String) -> Self {
+        Self { text, recovers: false }
+    }
+}
+
+impl From<String> for Held {
+    fn from(text: String) -> Self {
+        Self { text, recovers: true }
+    }
 }
 
 /// The policy of one extension, and what is done for it.
@@ -145,6 +165,12 @@ impl ExtensionPolicy<'_> {
         }
         let mut revisions = self.cx.sets_of(self.extension)?;
         revisions.retain(|set| self.counts(set));
+        let takes_another = |set: &ClusterObjectSet| {
+            recorded(set).is_none_or(|policy| policy != wanted && policy != DeletionPolicy::Delete)
+        };
+        if revisions.iter().any(takes_another) {
+            self.check_current().await?;
+        }
         for set in &mut revisions {
             if recorded(set) != Some(wanted) {
                 *set = self.record(set, wanted).await?;
@@ -153,14 +179,21 @@ impl ExtensionPolicy<'_> {
         Ok(summed_up(wanted, &revisions))
     }
 
+    /// Asks whether the extension is still as it is reconciled. Another replica may have begun to lead and put a policy in
+    /// force, which must not be taken from a revision because of an older state.
+    async fn check_current(&self) -> Result<(), String> {
+        let api: Api<ClusterExtension> = Api::all(self.cx.controller());
+        let found = bounded(api.get_metadata(&self.extension.name_any())).await;
+        let found = found.map_err(|e| format!("reading the extension: {}", api_text(&e)))?;
+        if found.resource_version() != self.extension.resource_version() {
+            return Err("the extension has changed since it was read".to_owned());
+        }
+        Ok(())
+    }
+
     /// Whether a revision may still own something.
     fn counts(&self, set: &ClusterObjectSet) -> bool {
-        let reason = |status: &olm_api::v1::ClusterObjectSetStatus| {
-            status.conditions.find(ConditionType::Progressing).map(|condition| condition.reason.clone())
-        };
-        let archived = set.spec.lifecycle_state == LifecycleState::Archived
-            && set.status.as_ref().and_then(reason).as_deref() == Some(Reason::Archived.as_str());
-        self.controls(set) && set.metadata.deletion_timestamp.is_none() && !archived
+        self.controls(set) && set.metadata.deletion_timestamp.is_none() && !torn_down(set)
     }
 
     fn controls(&self, set: &ClusterObjectSet) -> bool {
@@ -231,7 +264,7 @@ impl ExtensionPolicy<'_> {
     ///
     /// # Errors
     /// Something kept could not be used any more: the sentence says what, and the remedy.
-    pub(crate) async fn release(&self) -> Result<bool, String> {
+    pub(crate) async fn release(&self) -> Result<bool, Held> {
         let claimed = claim(self.extension.status.as_ref().map(|status| &status.conditions));
         let retains = match claimed {
             Some((policy, true)) => policy == Reason::RetainCRDs.as_str(),
@@ -253,7 +286,7 @@ impl ExtensionPolicy<'_> {
             return Ok(true);
         }
         for (_, crd) in &crds {
-            readable_without_webhook(crd)?;
+            readable_without_webhook(crd).map_err(Held::for_good)?;
         }
         let names: Vec<&str> = crds.iter().map(|(name, _)| name.as_str()).collect();
         let remedy = format!(
@@ -263,19 +296,20 @@ impl ExtensionPolicy<'_> {
         let Some(account) =
             service_account::account(self.extension, self.cx.settings.default_account().as_ref())
         else {
-            return Err(format!("the extension has no service account; {remedy}"));
+            return Err(Held::for_good(format!("the extension has no service account; {remedy}")));
         };
         // One that was created again will do: it only takes the webhook out of CRDs with this extension's own marks.
-        let client = self.cx.accounts.client(&account).await.map_err(|e| format!("{e}; {remedy}"))?;
+        let held = |error: &dyn Display| Held::for_good(format!("{error}; {remedy}"));
+        let client = self.cx.accounts.client(&account).await.map_err(|e| held(&e))?;
         // Nothing goes before it is known that the CRDs can be left as they must.
         for (name, crd) in &crds {
-            convert(&client, name, crd, true).await.map_err(|e| format!("{e}; {remedy}"))?;
+            convert(&client, name, crd, true).await.map_err(|e| held(&e))?;
         }
         if !self.stop(&sets).await? {
             return Ok(false);
         }
         for (name, crd) in &crds {
-            convert(&client, name, crd, false).await.map_err(|e| format!("{e}; {remedy}"))?;
+            convert(&client, name, crd, false).await.map_err(|e| held(&e))?;
         }
         Ok(true)
     }

@@ -15,16 +15,14 @@ use olm_object::ObjectKey;
 use olm_objectset::{
     DeletionPolicy, converts_by_webhook, form_patch, readable_without_webhook, taking_form_patch,
 };
+use olm_preflight::{REQUESTS, concurrently};
 use olm_runtime::{DiscoveryError, api_text, if_exists, patch_as};
 use serde_json::Value;
 
-use crate::{
-    cluster_object_set::{
-        act::executor::{Executor, get},
-        content::{Item, LoadedPhase},
-        report::Report,
-    },
-    concurrently::{REQUESTS, concurrently},
+use crate::cluster_object_set::{
+    act::executor::{Executor, get},
+    content::{Item, LoadedPhase},
+    report::Report,
 };
 
 /// What is said while the objects are on their way.
@@ -134,7 +132,7 @@ async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Resu
         Err(DiscoveryError::Unknown { .. }) => return Ok(()),
         Err(error) => return Err(format!("Object {key}: {error}")),
     };
-    let api = executor.api(&kind, &key);
+    let api = kind.api(&executor.client, &key.namespace);
     let Some(live) = get(&api, &key.name).await.map_err(|e| failed(&e))? else { return Ok(()) };
     if executor.is_of_helm(&live) {
         // Who takes it over moves the ownership of its fields as well.

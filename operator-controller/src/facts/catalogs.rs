@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use catalogd::CatalogReader;
 use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -11,6 +12,7 @@ use kube::{
     runtime::reflector::{ObjectRef, Store},
 };
 use olm_api::{
+    ConditionType::Stalled,
     names::CATALOG_NAME_LABEL,
     v1::{AvailabilityMode, ClusterCatalog},
 };
@@ -23,7 +25,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    content::{CatalogReader, Content},
+    content::Content,
     interest::{Interest, Interests, Wanted},
 };
 
@@ -110,6 +112,24 @@ impl Catalogs {
         self.absent.wait_for(catalogs, now)
     }
 
+    /// Whether someone has to act before one of these catalogs can be read.
+    pub(crate) fn are_stalled(&self, catalogs: &[String]) -> bool {
+        let is_stalled = |name: &String| {
+            let found = self.known.get(&ObjectRef::new(name));
+            found.is_some_and(|guarded| guarded.0.as_ref().is_ok_and(is_stalled))
+        };
+        catalogs.iter().any(is_stalled)
+    }
+
+    /// The names of the packages of these catalogs; one that cannot be read has none.
+    pub(crate) async fn packages(&self, catalogs: &[String]) -> Vec<String> {
+        let mut names = Vec::new();
+        for catalog in catalogs {
+            names.extend(self.reader.packages(catalog).await.unwrap_or_default());
+        }
+        names
+    }
+
     /// The packages of all readable catalogs with `text` in what resolution reads of them: catalog, priority
     /// and package. For explanations.
     pub(crate) async fn mentioning(&self, text: &str) -> Vec<(String, i32, PackageContent)> {
@@ -179,12 +199,18 @@ struct Asked {
     served_before: bool,
 }
 
-/// What of a catalog matters to resolution, beside its content.
+/// Whether a catalog reports that someone has to act.
+fn is_stalled(catalog: &ClusterCatalog) -> bool {
+    catalog.status.as_ref().is_some_and(|status| status.conditions.is_true(Stalled))
+}
+
+/// What of a catalog matters to resolution and what it reports, beside its content.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Traits {
     labels: BTreeMap<String, String>,
     priority: i32,
     available: bool,
+    stalled: bool,
 }
 
 impl Traits {
@@ -194,6 +220,7 @@ impl Traits {
             priority: catalog.spec.priority,
             available: catalog.spec.availability_mode == AvailabilityMode::Available
                 && catalog.metadata.deletion_timestamp.is_none(),
+            stalled: is_stalled(catalog),
         }
     }
 }
@@ -242,8 +269,8 @@ fn note(known: &mut BTreeMap<String, Traits>, name: String, traits: Option<Trait
     is_news
 }
 
-/// The label with the catalog's own name counts as set even before catalogd has stamped it.
-fn selected(catalog: &str, labels: &BTreeMap<String, String>, selector: &LabelSelector) -> bool {
+/// Whether a selector selects a catalog. The label with the catalog's own name counts as set even before catalogd has stamped it.
+pub fn selected(catalog: &str, labels: &BTreeMap<String, String>, selector: &LabelSelector) -> bool {
     label_selector_matches(selector, |key| {
         if key == CATALOG_NAME_LABEL { Some(catalog) } else { labels.get(key).map(String::as_str) }
     })
@@ -319,14 +346,37 @@ mod tests {
     }
 
     #[test]
-    fn only_what_resolution_reads_is_news() {
+    fn traits_are_those_of_the_object() {
+        let catalog = |status: &str| -> ClusterCatalog {
+            let stalled = json!({
+                "type": "Stalled", "status": status, "reason": "Blocked", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            });
+            let object = json!({
+                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog",
+                "metadata": {"name": "c", "labels": {"tier": "gold"}},
+                "spec": {"priority": 3, "source": {"type": "Image", "image": {"ref": "r/c:v1"}}},
+                "status": {"conditions": [stalled]},
+            });
+            serde_json::from_value(object).unwrap()
+        };
         let traits =
-            |tier: &str| Some(Traits { labels: labels(&[("tier", tier)]), priority: 0, available: true });
+            Traits { labels: labels(&[("tier", "gold")]), priority: 3, available: true, stalled: false };
+        assert_eq!(Traits::of(&catalog("False")), traits);
+        assert_eq!(Traits::of(&catalog("True")), Traits { stalled: true, ..traits });
+    }
+
+    #[test]
+    fn only_what_resolution_reads_is_news() {
+        let traits = |tier: &str| Some(Traits { labels: labels(&[("tier", tier)]), ..Traits::default() });
         let mut known = BTreeMap::new();
         let mut note = |traits| note(&mut known, "c".to_owned(), traits);
         assert!(note(traits("gold")));
         assert!(!note(traits("gold")), "a status update is no news");
         assert!(note(traits("silver")));
+        let stalled = |stalled| Some(Traits { stalled, ..traits("silver").unwrap_or_default() });
+        assert!(note(stalled(true)), "extensions that wait for it are stalled too");
+        assert!(note(stalled(false)));
         assert!(note(None));
         assert!(!note(None));
     }

@@ -5,8 +5,9 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::StreamExt as _;
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+use k8s_openapi::{
+    Resource as _,
+    api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
 };
 use kube::{Api, Client, Resource, api::PartialObjectMeta, runtime::watcher::Event};
 use olm_runtime::{Backoff, BackoffLimits, Chance, api_text, bounded};
@@ -201,16 +202,16 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     let mut sightings = Changes::new();
-    add(&mut sightings, &client, chance, changed_policy::<ValidatingAdmissionPolicy>);
-    add(&mut sightings, &client, chance, changed_policy::<ValidatingAdmissionPolicyBinding>);
+    add(&mut sightings, &client, chance, sightings_of::<ValidatingAdmissionPolicy>());
+    add(&mut sightings, &client, chance, sightings_of::<ValidatingAdmissionPolicyBinding>());
     let backoff = Backoff::new(RETRY);
     let mut reported = false;
     loop {
-        let wait = match compare(&client, system_namespace).await {
-            Ok(found) => {
+        let (wait, versions) = match compare(&client, system_namespace).await {
+            Ok(Compared { missing, versions }) => {
                 backoff.succeeded(&());
                 reported = false;
-                let (fresh, differs) = guard.set(found);
+                let (fresh, differs) = guard.set(missing);
                 for (name, text) in fresh {
                     tracing::error!(policy = name, "{text}");
                     events.policy(name, &text).await;
@@ -218,7 +219,7 @@ pub(crate) async fn run(
                 if differs {
                     changed();
                 }
-                INTERVAL
+                (INTERVAL, Some(versions))
             }
             Err(error) => {
                 let wait = backoff.failed((), chance.fraction());
@@ -231,13 +232,13 @@ pub(crate) async fn run(
                 if !std::mem::replace(&mut reported, guard.is_unknown()) && reported {
                     changed();
                 }
-                wait
+                (wait, None)
             }
         };
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
-            Some(()) = sightings.next() => {
+            () = change(&mut sightings, versions.as_ref()) => {
                 guard.doubt("a policy has just changed");
                 tokio::time::sleep(GATHER).await;
             }
@@ -245,42 +246,104 @@ pub(crate) async fn run(
     }
 }
 
-/// Whether an event is a change of one of ours.
-fn changed_policy<K>(event: Event<PartialObjectMeta<K>>) -> Option<()> {
-    let (Event::Apply(object) | Event::Delete(object)) = event else { return None };
-    NAMES.contains(&object.metadata.name?.as_str()).then_some(())
+/// The kinds that are compared.
+const KINDS: [&str; 2] = [ValidatingAdmissionPolicy::KIND, ValidatingAdmissionPolicyBinding::KIND];
+
+/// The resourceVersions of our policies or bindings that exist, by name.
+type Versions = BTreeMap<String, String>;
+
+/// What a watch shows of the policies or of the bindings.
+enum Sighting {
+    /// All of them were listed.
+    Listed(&'static str, Versions),
+    /// One of ours has changed.
+    Changed,
+}
+
+/// Reads the events of a watch of a kind.
+fn sightings_of<K: k8s_openapi::Resource>()
+-> impl FnMut(Event<PartialObjectMeta<K>>) -> Option<Sighting> + Send + 'static {
+    let mut listed = Versions::new();
+    let ours = |object: PartialObjectMeta<K>| {
+        let name = object.metadata.name.filter(|name| NAMES.contains(&name.as_str()))?;
+        Some((name, object.metadata.resource_version.unwrap_or_default()))
+    };
+    move |event| match event {
+        Event::Init => {
+            listed.clear();
+            None
+        }
+        Event::InitApply(object) => {
+            listed.extend(ours(object));
+            None
+        }
+        Event::InitDone => Some(Sighting::Listed(K::KIND, std::mem::take(&mut listed))),
+        Event::Apply(object) | Event::Delete(object) => ours(object).map(|_| Sighting::Changed),
+    }
+}
+
+/// Waits until the watches show others than those that were `compared`: also what changed before a watch began, or
+/// while it was interrupted, which only its list shows.
+async fn change(sightings: &mut Changes<Sighting>, compared: Option<&BTreeMap<&'static str, Versions>>) {
+    while let Some(sighting) = sightings.next().await {
+        match sighting {
+            Sighting::Changed => return,
+            // Without a comparison the next one is due soon anyway.
+            Sighting::Listed(kind, versions) => {
+                if compared.is_some_and(|compared| compared.get(kind) != Some(&versions)) {
+                    return;
+                }
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// What a comparison has found.
+struct Compared {
+    /// The policies that are not as they should be, and what is wrong with each.
+    missing: BTreeMap<&'static str, String>,
+    /// What was compared, of each kind.
+    versions: BTreeMap<&'static str, Versions>,
 }
 
 /// The policies that are not as they should be, and what is wrong with each.
 ///
 /// # Errors
 /// The cluster's could not be read.
-pub async fn compare(
+pub async fn missing(
     client: &Client,
     system_namespace: &str,
 ) -> Result<BTreeMap<&'static str, String>, String> {
+    compare(client, system_namespace).await.map(|compared| compared.missing)
+}
+
+/// Compares the cluster's policies with those of the manifests.
+async fn compare(client: &Client, system_namespace: &str) -> Result<Compared, String> {
     let wanted = objects(system_namespace).map_err(|e| e.to_string())?;
     let spec = |kind: &str, name: &str| {
         let object = wanted.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
         object.map_or(Value::Null, |object| object["spec"].clone())
     };
-    let mut found = BTreeMap::new();
+    let mut missing = BTreeMap::new();
+    let mut versions: BTreeMap<_, _> = KINDS.map(|kind| (kind, Versions::new())).into();
     for name in NAMES {
         let policy = present::<ValidatingAdmissionPolicy>(client, name).await?;
         let binding = present::<ValidatingAdmissionPolicyBinding>(client, name).await?;
-        let parts = [("ValidatingAdmissionPolicy", policy), ("ValidatingAdmissionPolicyBinding", binding)];
-        let wrong = parts.into_iter().find_map(|(kind, present)| match present {
-            None => Some(format!("{kind} {name:?} is absent")),
-            Some(object) if object["spec"] != spec(kind, name) => {
-                Some(format!("{kind} {name:?} differs from the manifests"))
-            }
-            Some(_) => None,
-        });
-        if let Some(wrong) = wrong {
-            found.insert(name, wrong);
+        for (kind, present) in KINDS.into_iter().zip([policy, binding]) {
+            let version = present.as_ref().and_then(|object| object["metadata"]["resourceVersion"].as_str());
+            versions.entry(kind).or_default().extend(version.map(|v| (name.to_owned(), v.to_owned())));
+            let wrong = match present {
+                None => format!("{kind} {name:?} is absent"),
+                Some(object) if object["spec"] != spec(kind, name) => {
+                    format!("{kind} {name:?} differs from the manifests")
+                }
+                Some(_) => continue,
+            };
+            missing.entry(name).or_insert(wrong);
         }
     }
-    Ok(found)
+    Ok(Compared { missing, versions })
 }
 
 async fn present<K>(client: &Client, name: &str) -> Result<Option<Value>, String>
@@ -298,7 +361,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use http::{Request, Response};
     use kube::client::Body;
@@ -326,6 +389,15 @@ mod tests {
         assert!(guard.complaint_about_deletion().is_some());
     }
 
+    /// The policy or binding of this name, as it should be.
+    fn policy(plural: &str, name: &str) -> Value {
+        let kind = KINDS[usize::from(plural.ends_with("bindings"))];
+        let mut all = objects("system").unwrap().into_iter();
+        let mut found = all.find(|o| o["kind"] == kind && o["metadata"]["name"] == name).unwrap_or_default();
+        found["metadata"]["resourceVersion"] = "1".into();
+        found
+    }
+
     /// An API server that has all policies, once it has refused so many reads.
     fn refusing(refusals: usize) -> Client {
         let left = Arc::new(AtomicUsize::new(refusals));
@@ -343,18 +415,54 @@ mod tests {
                 let (code, answer) = if refused.is_ok() {
                     (503, json!({"kind": "Status", "status": "Failure", "message": "not now", "code": 503}))
                 } else {
-                    let is_binding = plural.ends_with("bindings");
-                    let kind =
-                        format!("ValidatingAdmissionPolicy{}", if is_binding { "Binding" } else { "" });
-                    let all = objects("system").unwrap();
-                    let found = all.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
-                    (200, found.cloned().unwrap_or_default())
+                    (200, policy(plural, name))
                 };
                 let body = Body::from(answer.to_string().into_bytes());
                 Response::builder().status(code).body(body).map_err(tower::BoxError::from)
             }
         });
         Client::new(service, "default")
+    }
+
+    /// An API server whose policies are all deleted right before they are listed for the first time.
+    fn losing_all() -> Client {
+        let is_listed = Arc::new(AtomicBool::new(false));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let is_listed = is_listed.clone();
+            async move {
+                let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+                let (plural, name) = path.rsplit_once('/').unwrap_or_default();
+                if query.contains("watch=true") {
+                    std::future::pending::<()>().await;
+                }
+                let is_one = NAMES.contains(&name);
+                let was_listed = is_listed.fetch_or(!is_one, Ordering::SeqCst);
+                let (code, answer) = match (is_one, was_listed) {
+                    (true, false) => (200, policy(plural, name)),
+                    (true, true) => (404, json!({"kind": "Status", "reason": "NotFound", "code": 404})),
+                    (false, _) => (200, json!({"metadata": {"resourceVersion": "1"}, "items": []})),
+                };
+                let body = Body::from(answer.to_string().into_bytes());
+                Response::builder().status(code).body(body).map_err(tower::BoxError::from)
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn policies_that_go_before_they_are_watched_are_missed() {
+        let (client, guard) = (losing_all(), Guard::new(&mut Registry::default()));
+        let (stop, chance) = (CancellationToken::new(), Chance::seeded(1));
+        let events = Events::new(client.clone(), "test");
+        let running = run(client, &chance, "system", guard.clone(), events, || {}, stop.clone());
+        let watching = async {
+            guard.ready().await;
+            assert_eq!(guard.enforcement(), Enforcement::InForce);
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            stop.cancel();
+        };
+        tokio::join!(running, watching);
+        assert_eq!(guard.enforcement(), Enforcement::Broken);
     }
 
     #[tokio::test(start_paused = true)]

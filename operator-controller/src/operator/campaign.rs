@@ -40,17 +40,10 @@ impl Operator {
             if let Content::Remote(_) = self.loops.content {
                 return Ok(());
             }
-            // Seen from the start on: a leader that died leaves both, and they run out together.
-            let both = async { first_held.run_until_cancelled(catalogs.follow()).await };
-            if shutdown.run_until_cancelled(both).await.is_none() {
-                return Ok(());
-            }
             let set_leader = |leader| {
                 leads.send_replace(leader);
             };
-            let led = catalogd::campaign(&catalogs, set_leader, catalogs_ended, shutdown).await;
-            shutdown.cancel();
-            led
+            catalogd::campaign_beside(&first_held, &catalogs, set_leader, catalogs_ended, shutdown).await
         };
         let (first, second) = tokio::join!(first, second);
         first.and(second)

@@ -4,19 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use olm_api::{
-    ConditionType,
     names::{MANAGED_BY, MANAGED_BY_LABEL, OWNER_UID_ANNOTATION, PROGRAM_FIELD_MANAGER},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
 };
+use olm_bundles::Bundles;
 use olm_runtime::{
     AccountRef, Accounts, BackoffLimits, Chance, Clock, ControllerSettings, Discovery, Metrics, ObjectWriter,
-    Source, WatchManager, run_controller,
+    Reconciler, Source, WatchManager, run_controller,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    bundles::Bundles,
-    cluster_extension, cluster_object_set,
+    cluster_extension::{self, Extensions},
+    cluster_object_set::{self, ObjectSets},
     content::Content,
     events::Events,
     facts::{
@@ -104,8 +104,8 @@ impl Loops {
                 stop.clone()
             ),
             rbac::run(client, chance, self.accounts.clone(), fires(), stop.clone()),
-            self.run_extensions(extensions, context, &interests, stop.clone()),
-            self.run_sets(sets, set_context, &interests, stop.clone()),
+            self.run_controller(EXTENSIONS, (extensions, Extensions::new(context)), &interests, stop.clone()),
+            self.run_controller(OBJECT_SETS, (sets, ObjectSets(set_context)), &interests, stop.clone()),
         );
     }
 
@@ -192,52 +192,15 @@ impl Loops {
         }
     }
 
-    fn settings(&self, name: &'static str) -> ControllerSettings {
+    async fn run_controller<R: Reconciler<Interest = Interest>>(
+        &self,
+        name: &'static str,
+        (source, reconciler): (Source<R::Object>, R),
+        interests: &Interests,
+        stop: CancellationToken,
+    ) {
         let (concurrency, chance) = (self.options.concurrency, self.chance.clone());
-        ControllerSettings { name, concurrency, backoff: BackoffLimits::default(), chance }
-    }
-
-    async fn run_extensions(
-        &self,
-        source: Source<ClusterExtension>,
-        context: cluster_extension::Context,
-        interests: &Interests,
-        stop: CancellationToken,
-    ) {
-        let controller = Arc::new(cluster_extension::Extensions::new(context));
-        let reporter = controller.clone();
-        let report_panic = move |extension| reporter.clone().report_panic(extension);
-        let objects = self.metrics.objects();
-        let reconcile = move |extension: Arc<ClusterExtension>| {
-            let controller = controller.clone();
-            let conditions = extension.status.as_ref().map(|status| &status.conditions);
-            let state = conditions.and_then(|all| all.state(ConditionType::Ready));
-            objects.observe(&*extension, "ClusterExtension", "Ready", state);
-            async move { Box::pin(controller.reconcile(extension)).await }
-        };
-        let (settings, metrics) = (self.settings(EXTENSIONS), self.metrics.controller(EXTENSIONS));
-        run_controller(settings, source, interests, metrics, stop, reconcile, report_panic).await;
-    }
-
-    async fn run_sets(
-        &self,
-        source: Source<ClusterObjectSet>,
-        context: cluster_object_set::Context,
-        interests: &Interests,
-        stop: CancellationToken,
-    ) {
-        let controller = Arc::new(cluster_object_set::ObjectSets(context));
-        let reporter = controller.clone();
-        let report_panic = move |set| reporter.clone().report_panic(set);
-        let objects = self.metrics.objects();
-        let reconcile = move |set: Arc<ClusterObjectSet>| {
-            let controller = controller.clone();
-            let conditions = set.status.as_ref().map(|status| &status.conditions);
-            let state = conditions.and_then(|all| all.state(ConditionType::Progressing));
-            objects.observe(&*set, "ClusterObjectSet", "Progressing", state);
-            async move { Box::pin(controller.reconcile(set)).await }
-        };
-        let (settings, metrics) = (self.settings(OBJECT_SETS), self.metrics.controller(OBJECT_SETS));
-        run_controller(settings, source, interests, metrics, stop, reconcile, report_panic).await;
+        let settings = ControllerSettings { name, concurrency, backoff: BackoffLimits::default(), chance };
+        run_controller(settings, source, interests, self.metrics.controller(name), stop, reconciler).await;
     }
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use catalogd::CatalogChanged;
+use catalogd::{CatalogChanged, CatalogReader};
 use olm_api::names::ROLLBACK_TO_ANNOTATION;
 use olm_bundle::BundleFiles;
 use olm_fbc::{CatalogError, PackageContent};
@@ -20,11 +20,7 @@ use serde_json::{Value, json};
 use tokio::{sync::broadcast, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    bundles,
-    content::CatalogReader,
-    simulation::{ApiServer, Since, loops, runtime},
-};
+use crate::simulation::{ApiServer, loops, runtime};
 
 const PACKAGE: &str = "lighthouse-operator";
 const CATALOG: &str = "coast";
@@ -61,7 +57,7 @@ fn keep_bundles(folder: &Path) {
             let dropped = crd.replace("beacon", "buoy").replace("Beacon", "Buoy");
             files.insert("manifests/buoys.yaml", dropped.into_bytes());
         }
-        bundles::keep(folder, &digest(version), &files);
+        olm_bundles::keep(folder, &digest(version), &files).unwrap();
     }
 }
 
@@ -99,6 +95,10 @@ impl CatalogReader for Content {
     async fn mentioning(&self, _: &str, _: &str) -> Result<Vec<PackageContent>, CatalogError> {
         Ok(Vec::new())
     }
+
+    async fn packages(&self, _: &str) -> Result<Vec<String>, CatalogError> {
+        Ok(Vec::new())
+    }
 }
 
 /// Starts both loops, wired as in the program, until `stop`.
@@ -110,7 +110,7 @@ fn start(
     stop: &CancellationToken,
 ) -> JoinHandle<()> {
     let content = crate::content::Content::Given(content.clone(), changes.clone());
-    let clock = Arc::new(Since(Instant::now()));
+    let clock = server.clock();
     let loops = loops(server.client(), run, clock, (content, folder.to_owned()));
     let stop = stop.clone();
     tokio::spawn(async move { Box::pin(loops.run(stop)).await })

@@ -21,12 +21,12 @@ use tokio::{
 };
 
 use super::{
-    SYSTEM_NAMESPACE,
+    SYSTEM_NAMESPACE, Since,
     answers::{forbidden, namespace, refusal, resources, rules, token, version},
     faults::{Delivery, Faults, Rates, RequestFault},
     properties::Properties,
     request::ApiRequest,
-    store::{Key, Store},
+    store::{Key, Store, without_fleeting},
 };
 use crate::admission_objects;
 
@@ -101,8 +101,9 @@ impl ApiServer {
     }
 
     pub(crate) fn with_faults(seed: u64, rates: Rates) -> Self {
+        let started = Instant::now();
         let state = State {
-            store: Store::new(),
+            store: Store::new(Since(started)),
             faults: Faults::new(seed, rates),
             log: Vec::new(),
             refusals: Vec::new(),
@@ -110,11 +111,16 @@ impl ApiServer {
             properties: Properties::default(),
         };
         let (state, changed) = (Arc::new(Mutex::new(state)), watch::Sender::new(1));
-        let server = Self { state, changed, started: Instant::now() };
+        let server = Self { state, changed, started };
         let policies =
             admission_objects(SYSTEM_NAMESPACE).unwrap().into_iter().filter(|one| one["kind"] != "ConfigMap");
         policies.for_each(|policy| server.create(policy));
         server
+    }
+
+    /// The clock by which the server counts.
+    pub(crate) fn clock(&self) -> Arc<Since> {
+        Arc::new(Since(self.started))
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -237,7 +243,7 @@ impl ApiServer {
         objects
             .map(|(_, object)| {
                 let mut object = Value::clone(object);
-                strip(&mut object);
+                without_fleeting(&mut object);
                 object.to_string()
             })
             .collect()
@@ -473,18 +479,4 @@ fn changed(request: &ApiRequest, found: Option<&Value>) -> Result<Option<Value>,
         }
         _ => object,
     }))
-}
-
-/// Versions, UIDs and times depend on how often something failed.
-fn strip(value: &mut Value) {
-    const FLEETING: [&str; 5] =
-        ["resourceVersion", "uid", "lastTransitionTime", "generation", "observedGeneration"];
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|name, _| !FLEETING.contains(&name.as_str()));
-            fields.values_mut().for_each(strip);
-        }
-        Value::Array(list) => list.iter_mut().for_each(strip),
-        _ => {}
-    }
 }

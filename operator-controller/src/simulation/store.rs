@@ -7,6 +7,8 @@ use std::{
     sync::Arc,
 };
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use olm_runtime::Clock;
 use serde_json::{Value, json};
 
 use super::{answers::cluster_status, request::Selection};
@@ -21,8 +23,8 @@ struct Event {
     after: Option<Arc<Value>>,
 }
 
-#[derive(Default)]
 pub(super) struct Store {
+    clock: Box<dyn Clock>,
     pub(super) version: u64,
     objects: BTreeMap<Key, Arc<Value>>,
     history: Vec<Event>,
@@ -33,8 +35,15 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub(super) fn new() -> Self {
-        Self { version: 1, ..Self::default() }
+    pub(super) fn new(clock: impl Clock + 'static) -> Self {
+        Self {
+            clock: Box::new(clock),
+            version: 1,
+            objects: BTreeMap::new(),
+            history: Vec::new(),
+            oldest: 0,
+            others_are_slow: false,
+        }
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Arc<Value>> {
@@ -73,7 +82,7 @@ impl Store {
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         if before.is_none() {
             object["metadata"]["uid"] = format!("uid-{}", self.version).into();
-            object["metadata"]["creationTimestamp"] = "1970-01-01T00:00:00Z".into();
+            object["metadata"]["creationTimestamp"] = json!(Time(self.clock.now()));
         }
         let is_released = object["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty);
         if is_released && !object["metadata"]["deletionTimestamp"].is_null() {
@@ -172,5 +181,25 @@ impl Store {
                 && object["metadata"]["deletionTimestamp"].is_null()
         };
         self.objects.iter().filter(|(_, object)| is_orphan(object)).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+/// Versions, UIDs and times depend on how often something failed.
+pub(super) fn without_fleeting(value: &mut Value) {
+    const FLEETING: [&str; 6] = [
+        "resourceVersion",
+        "uid",
+        "creationTimestamp",
+        "lastTransitionTime",
+        "generation",
+        "observedGeneration",
+    ];
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !FLEETING.contains(&name.as_str()));
+            fields.values_mut().for_each(without_fleeting);
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_fleeting),
+        _ => {}
     }
 }

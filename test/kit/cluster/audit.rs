@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{catalogd, operator, permissions_used};
+use crate::permissions_used::{self, Subject};
 
 /// Verbs that change nothing.
 const READS: [&str; 3] = ["get", "list", "watch"];
@@ -94,7 +94,7 @@ pub(super) fn read(log: &Path, from: u64) -> Result<Vec<AuditEvent>> {
     let keeps_rights = permissions_used::folder().is_some();
     let for_rights = |event: &AuditEvent| {
         keeps_rights
-            && [operator::USER, catalogd::USER].contains(&event.user.as_str())
+            && Subject::ALL.iter().any(|subject| subject.user() == event.user)
             && READS.contains(&event.verb.as_str())
     };
     Ok(events.into_iter().filter(|event| !for_rights(event)).collect())

@@ -1,16 +1,16 @@
 //! Bundles that a test makes itself, the catalogs with them, and further extensions.
 
 use anyhow::Result;
-use olm_api::v1::ClusterCatalog;
+use olm_api::v1::{ClusterCatalog, ClusterObjectSet};
 use serde_json::{Value, json};
 
 use super::Scenario;
 use crate::{
     bundle::Bundle,
     catalog,
-    extension::{ACCOUNT, extension},
+    extension::{ACCOUNT, extension, object_set},
     requests::Requests as _,
-    rights::{create_account, grant, rules_for},
+    rights::{allow, create_account, grant, rules_for},
     wait,
     world::DEADLINE,
 };
@@ -20,6 +20,29 @@ impl Scenario<'_> {
     pub async fn permit(&self, bundle: &Bundle) -> Result<()> {
         let rules = rules_for(&[bundle.permitted_files()], &self.name)?;
         grant(&self.client, &self.name, ACCOUNT, &rules).await
+    }
+
+    /// An account of the test's namespace that may do everything with these resources in it.
+    pub async fn account_for(&self, account: &str, groups: &[&str], resources: &[&str]) -> Result<()> {
+        create_account(&self.client, &self.name, account).await?;
+        let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let mut rules = rules_for(&[], &self.name)?;
+        rules.allow_in_namespace(groups, resources, &verbs);
+        grant(&self.client, &self.name, account, &rules).await
+    }
+
+    /// Lets the account `installer` do everything; the role in the cluster is called `<name>-everything`.
+    pub async fn allow_everything(&self) -> Result<()> {
+        let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+                           {"nonResourceURLs": ["*"], "verbs": ["*"]}]);
+        let subject = json!({"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.name});
+        allow(&self.client, "", &format!("{}-everything", self.name), &rules, &subject).await
+    }
+
+    /// Creates a set by hand, of the scenario's name, that acts as the account `installer`: one phase with these objects.
+    pub async fn make_set(&self, objects: &Value) -> Result<ClusterObjectSet> {
+        let metadata = json!({"name": self.name, "annotations": self.by_hand()});
+        self.sets().make(object_set(&metadata, 1, objects)).await
     }
 
     /// Pushes bundles and a catalog of them with further blobs; the account `installer` gets the permissions for them.

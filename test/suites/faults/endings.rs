@@ -45,16 +45,14 @@ struct Stage {
     operator: Operator,
     leases: Api<Lease>,
     // Dropped last.
-    _images: Images,
-    _registry: Registry,
-    _cluster: Cluster,
+    _site: Site,
 }
 
 impl Stage {
     /// A catalog whose image, and an extension whose bundle, never arrive.
     async fn build() -> Result<Self> {
-        let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-        let images = Images::new(&registry)?;
+        let site = Site::start().await?;
+        let (cluster, images) = (&site.cluster, &site.images);
         let hanging = hanging().await?;
         let flags = [
             "--leader-elect".to_owned(),
@@ -62,7 +60,7 @@ impl Stage {
             format!("--insecure-registry={hanging}"),
         ];
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let operator = Operator::start(&cluster, &images, &flags).await?;
+        let operator = Operator::start(&site, &flags).await?;
         let client = cluster.client().await?;
         cluster.create_namespace("stuck").await?;
         create_account(&client, "stuck", ACCOUNT).await?;
@@ -79,7 +77,7 @@ impl Stage {
         let extension: ClusterExtension = serde_json::from_value(extension)?;
         Api::all(client.clone()).create(&PostParams::default(), &extension).await?;
         let leases = Api::namespaced(client, SYSTEM_NAMESPACE);
-        Ok(Self { operator, leases, _images: images, _registry: registry, _cluster: cluster })
+        Ok(Self { operator, leases, _site: site })
     }
 
     async fn holders(&self) -> Result<[String; 2]> {

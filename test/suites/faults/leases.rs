@@ -42,7 +42,7 @@ struct Candidate {
 impl Candidate {
     async fn start(world: &World) -> Result<Self> {
         let proxy = Proxy::start(&operator::kubeconfig(&world.cluster)?).await?;
-        let operator = Operator::start_as(&world.cluster, proxy.kubeconfig(), &world.images, &TERMS).await?;
+        let operator = Operator::start_as(world, proxy.kubeconfig(), &TERMS).await?;
         Ok(Self { operator, proxy })
     }
 }

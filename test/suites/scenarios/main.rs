@@ -1,7 +1,7 @@
 //! The scenarios of `features`, in Gherkin, run by cucumber: on a control plane and programs of our own, or on
 //! the cluster of `KUBECONFIG` where the manifests are applied.
 //!
-//! What a given cluster must offer stands in [`place::Given`]. Arguments are regular expressions for the names of
+//! What a given cluster must offer is in `place/given.rs`. Arguments are regular expressions for the names of
 //! scenarios; without any, all run. What is left out is counted and told with its reason; a step that nothing
 //! implements is a failure.
 

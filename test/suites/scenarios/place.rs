@@ -3,10 +3,13 @@
 mod given;
 mod local;
 
+use std::ops::Deref;
+
+use async_trait::async_trait;
 use olm_test::{prelude::*, tools::e2e::REGISTRY_PUSH};
 use tokio::sync::OnceCell;
 
-pub(crate) use given::Given;
+use given::Given;
 use local::Local;
 
 /// The lease of who writes catalogs' statuses.
@@ -61,18 +64,48 @@ pub(crate) struct Reach {
     pub(crate) _forward: Option<Process>,
 }
 
+/// The programs of a place.
+#[async_trait(?Send)]
+pub(crate) trait Programs: Send + Sync {
+    /// A reference as the programs must be given it.
+    fn pulled(&self, reference: &str) -> String;
+    /// The metrics of a program.
+    async fn metrics(&self, component: Component) -> Result<Reach>;
+    /// The catalogs' server.
+    async fn catalogs(&self) -> Result<Reach>;
+    /// Runs a program with further arguments and variables; ready when this returns. Scenarios that do this are
+    /// `@serial`.
+    async fn reconfigure(
+        &self,
+        component: Component,
+        args: &[String],
+        env: &BTreeMap<String, String>,
+    ) -> Result<()>;
+    /// Runs the programs as before.
+    async fn restore(&self) -> Result<()>;
+    /// Sees to two replicas that serve catalogs.
+    async fn two_replicas(&self) -> Result<()>;
+    /// Ends the replica that leads, whose identity this is, without giving it time.
+    async fn kill_leader(&self, identity: &str) -> Result<()>;
+    /// An error if a program of ours has ended.
+    fn check_running(&self) -> Result<()>;
+}
+
 /// The place.
 pub(crate) struct Place {
-    pub(crate) cluster: Cluster,
+    pub(crate) cluster: Arc<Cluster>,
     pub(crate) client: Client,
     pub(crate) images: Images,
     facts: Facts,
-    programs: Programs,
+    programs: Box<dyn Programs>,
 }
 
-enum Programs {
-    Local(Box<Local>),
-    Given(Given),
+impl Deref for Place {
+    type Target = dyn Programs;
+
+    fn deref(&self) -> &(dyn Programs + 'static) {
+        &*self.programs
+    }
 }
 
 fn is_set(variable: &str) -> bool {
@@ -92,96 +125,19 @@ impl Place {
     }
 
     async fn start() -> Result<Self> {
-        let cluster = Cluster::start(Options::default()).await?;
+        let cluster = Arc::new(Cluster::start(Options::default()).await?);
         let client = cluster.client().await?;
-        if is_set("KUBECONFIG") {
-            let (given, facts, images) = Given::find(&client).await?;
-            return Ok(Self { cluster, client, images, facts, programs: Programs::Given(given) });
-        }
-        let (local, facts, images) = Local::start(&cluster).await?;
-        Ok(Self { cluster, client, images, facts, programs: Programs::Local(Box::new(local)) })
+        let (programs, facts, images): (Box<dyn Programs>, _, _) = if is_set("KUBECONFIG") {
+            let (given, facts, images) = Given::find(cluster.clone(), client.clone()).await?;
+            (Box::new(given), facts, images)
+        } else {
+            let (local, facts, images) = Local::start(cluster.clone()).await?;
+            (Box::new(local), facts, images)
+        };
+        Ok(Self { cluster, client, images, facts, programs })
     }
 
     pub(crate) fn facts(&self) -> &Facts {
         &self.facts
-    }
-
-    /// A reference as the programs must be given it.
-    pub(crate) fn pulled(&self, reference: &str) -> String {
-        match &self.programs {
-            Programs::Local(_) => reference.to_owned(),
-            Programs::Given(given) => reference.replacen(self.images.host(), given.pull_host(), 1),
-        }
-    }
-
-    /// The image for an operator's Pods.
-    pub(crate) fn operator_image(&self) -> &str {
-        &self.facts.operator_image
-    }
-
-    /// The metrics of a program.
-    pub(crate) async fn metrics(&self, component: Component) -> Result<Reach> {
-        match &self.programs {
-            Programs::Local(local) => local.metrics(component).await,
-            Programs::Given(given) => given.metrics(&self.cluster, component).await,
-        }
-    }
-
-    /// The catalogs' server.
-    pub(crate) async fn catalogs(&self) -> Result<Reach> {
-        match &self.programs {
-            Programs::Local(local) => local.catalogs().await,
-            Programs::Given(given) => given.catalogs(&self.cluster).await,
-        }
-    }
-
-    /// Runs a program with further arguments and variables; ready when this returns. Scenarios that do this are
-    /// `@serial`.
-    pub(crate) async fn reconfigure(
-        &self,
-        component: Component,
-        args: &[String],
-        env: &BTreeMap<String, String>,
-    ) -> Result<()> {
-        match &self.programs {
-            Programs::Local(local) => local.reconfigure(&self.cluster, component, args, env).await,
-            Programs::Given(given) => given.reconfigure(&self.client, component, args, env).await,
-        }
-    }
-
-    /// Runs the programs as before.
-    pub(crate) async fn restore(&self) -> Result<()> {
-        match &self.programs {
-            Programs::Local(local) => local.restore(&self.cluster).await,
-            Programs::Given(given) => given.restore(&self.client).await,
-        }
-    }
-
-    /// Sees to two replicas that serve catalogs.
-    pub(crate) async fn two_replicas(&self) -> Result<()> {
-        match &self.programs {
-            Programs::Local(local) => local.two_replicas(&self.cluster).await,
-            // They are there, or the scenario is left out.
-            Programs::Given(_) => Ok(()),
-        }
-    }
-
-    /// Ends the replica that leads, whose identity this is, without giving it time.
-    pub(crate) async fn kill_leader(&self, identity: &str) -> Result<()> {
-        match &self.programs {
-            Programs::Local(local) => {
-                local.kill_leader().await;
-                Ok(())
-            }
-            Programs::Given(given) => given.kill(&self.client, identity).await,
-        }
-    }
-
-    /// An error if a program of ours has ended.
-    pub(crate) fn check_running(&self) -> Result<()> {
-        match &self.programs {
-            Programs::Local(local) => local.check_running(),
-            Programs::Given(_) => Ok(()),
-        }
     }
 }

@@ -68,7 +68,7 @@ impl World {
         text.trim()
             .replace("${ID}", &self.id)
             .replace("${SYSTEM}", &facts.system_namespace)
-            .replace("${OPERATOR_IMAGE}", self.place.operator_image())
+            .replace("${OPERATOR_IMAGE}", &self.place.facts().operator_image)
     }
 
     /// The one document of a step's text.

@@ -28,8 +28,8 @@ const COMPRESSED_PAUSE: Duration = Duration::from_millis(20);
 
 /// Creates a catalog of a pushed image and waits until it serves; answers with the time that took.
 pub(super) async fn create_and_serve(subject: &Subject<'_>, name: &str) -> Result<Duration> {
-    let api: Api<ClusterCatalog> = Api::all(subject.cluster.client().await?);
-    let reference = format!("{}/{name}:latest", subject.images.host());
+    let api: Api<ClusterCatalog> = Api::all(subject.site.cluster.client().await?);
+    let reference = format!("{}/{name}:latest", subject.site.images.host());
     let catalog = cluster_catalog(name, &json!({"ref": reference}));
     let mut watch = Watch::begin(&api, "the catalog to serve").await?;
     let start = Instant::now();
@@ -45,7 +45,7 @@ pub(super) async fn create_and_serve(subject: &Subject<'_>, name: &str) -> Resul
 /// Packs JSON lines into a catalog image and pushes it as `<name>:latest`.
 pub(super) async fn push(subject: &Subject<'_>, content: &[u8], name: &str) -> Result<()> {
     let layer = LayerBuilder::new(Compression::Gzip).file("configs/catalog.json", content)?.build()?;
-    subject.images.push_catalog_layers(vec![layer], &format!("{name}:latest")).await?;
+    subject.site.images.push_catalog_layers(vec![layer], &format!("{name}:latest")).await?;
     Ok(())
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn large(subject: &Subject<'_>, catalog: &LargeCatalog) -> Resu
     let size = megabytes(catalog.content.len() as u64);
     let peak = ingested(subject, LARGE, "catalog-large", size).await?;
     figure("memory-peak-ingest", peak, "MB");
-    figure("memory-idle-catalog-large", usage::memory(subject.process.pid())?.resident, "MB");
+    figure("memory-idle-catalog-large", usage::memory(subject.program.process().pid())?.resident, "MB");
     Ok(())
 }
 
@@ -81,7 +81,7 @@ pub(super) async fn tree(subject: &Subject<'_>, folder: &Path) -> Result<()> {
     let size = megabytes(bytes_below(&folder)?);
     figure("catalog-tree-size", size, "MB");
     let layer = folder_layer(&folder, "configs", Compression::Gzip)?;
-    subject.images.push_catalog_layers(vec![layer], &format!("{TREE}:latest")).await?;
+    subject.site.images.push_catalog_layers(vec![layer], &format!("{TREE}:latest")).await?;
     let peak = ingested(subject, TREE, "catalog-tree", size).await?;
     figure("memory-peak-ingest-tree", peak, "MB");
     Ok(())
@@ -99,7 +99,7 @@ fn bytes_below(folder: &Path) -> Result<u64> {
 
 /// Creates a catalog that was pushed and tells what it takes until it serves; answers with the peak of memory.
 async fn ingested(subject: &Subject<'_>, name: &str, figures: &str, size: f64) -> Result<f64> {
-    let pid = subject.process.pid();
+    let pid = subject.program.process().pid();
     usage::idle(pid).await?;
     usage::reset_peak(pid)?;
     let before = usage::cpu_seconds(pid)?;
@@ -119,7 +119,7 @@ async fn ingested(subject: &Subject<'_>, name: &str, figures: &str, size: f64) -
 
 /// Waits until answers are compressed.
 async fn compressed(subject: &Subject<'_>, name: &str) -> Result<()> {
-    let url = format!("{}/catalogs/{name}/api/v1/metas?schema=olm.package", subject.catalogs_url);
+    let url = format!("{}/catalogs/{name}/api/v1/metas?schema=olm.package", subject.program.catalogs_url());
     let (client, start) = (client()?, Instant::now());
     loop {
         let answer = client.get(&url).header(ACCEPT_ENCODING, Form::Gzip.name()).send().await?;
@@ -149,7 +149,7 @@ impl Form {
 
 /// Requests a second, plain and compressed, one connection and eight; the program's CPU for each.
 pub(super) async fn queries(subject: &Subject<'_>, catalog: &LargeCatalog) -> Result<()> {
-    let base = format!("{}/catalogs/{LARGE}/api/v1", subject.catalogs_url);
+    let base = format!("{}/catalogs/{LARGE}/api/v1", subject.program.catalogs_url());
     let all = vec![format!("{base}/all")];
     let metas: Vec<String> =
         catalog.packages.iter().map(|package| format!("{base}/metas?package={package}")).collect();
@@ -160,11 +160,11 @@ pub(super) async fn queries(subject: &Subject<'_>, catalog: &LargeCatalog) -> Re
             ("metas-package", &metas, Form::Plain),
             ("metas-package-gzip", &metas, Form::Gzip),
         ] {
-            let pid = subject.process.pid();
+            let pid = subject.program.process().pid();
             let before = usage::cpu_seconds(pid)?;
             let answered = ask(urls, connections, form).await;
-            subject.process.check_running()?;
-            let answered = answered.with_context(|| subject.process.log_tail())?;
+            subject.program.process().check_running()?;
+            let answered = answered.with_context(|| subject.program.process().log_tail())?;
             let cpu = usage::cpu_seconds(pid)? - before;
             let (seconds, requests) =
                 (answered.time.as_secs_f64(), f64::from(u32::try_from(answered.requests)?));
@@ -224,14 +224,15 @@ fn client() -> Result<reqwest::Client> {
 
 /// Kills the program and starts it again with its caches.
 pub(super) async fn restart(subject: &Subject<'_>) -> Result<()> {
-    let process = subject.process;
+    let process = subject.program.process();
     process.kill()?;
     let client = client()?;
-    let catalog = format!("{}/catalogs/{LARGE}/api/v1/metas?schema=olm.package", subject.catalogs_url);
+    let catalog =
+        format!("{}/catalogs/{LARGE}/api/v1/metas?schema=olm.package", subject.program.catalogs_url());
     let start = Instant::now();
     process.restart()?;
     let serves = answers(&client, &catalog, start).await?;
-    let ready = answers(&client, &subject.readiness_url, start).await?;
+    let ready = answers(&client, &subject.program.readiness_url(), start).await?;
     milliseconds("start-to-serving-catalog-large-cached", serves);
     milliseconds("start-to-ready-catalog-large-cached", ready);
     usage::idle(process.pid()).await?;

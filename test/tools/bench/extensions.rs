@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::sample::{Content, Sample};
 use super::watching::{Watch, appears_and};
 use super::{DEADLINE, catalogs, figure, milliseconds, percentile, subject, usage};
-use crate::{operator, prelude::*};
+use crate::{cluster::AuditEvent, operator, prelude::*};
 
 /// Installations of the sample, of which the median counts.
 const ROUNDS: usize = 5;
@@ -112,12 +112,18 @@ pub(super) fn is_installed(extension: &ClusterExtension) -> bool {
     extension.status.as_ref().is_some_and(|status| status.conditions.is_true(ConditionType::Installed))
 }
 
-/// Requests of the program and of the extensions' accounts since `mark`; and those of them that write.
-fn requests(world: &World, mark: u64, samples: &[&Sample]) -> Result<(f64, f64)> {
+/// Requests of the program and of the extensions' accounts since `mark`.
+pub(super) fn events_of(world: &World, mark: u64, samples: &[&Sample]) -> Result<Vec<AuditEvent>> {
     let mut users: BTreeSet<String> = samples.iter().map(|sample| sample.user()).collect();
     users.insert(operator::USER.to_owned());
-    let events = world.cluster.audit_events_since(mark)?;
-    let ours: Vec<_> = events.iter().filter(|e| users.contains(&e.user) && e.resource != "leases").collect();
+    let mut events = world.cluster.audit_events_since(mark)?;
+    events.retain(|event| users.contains(&event.user) && event.resource != "leases");
+    Ok(events)
+}
+
+/// How many they are; and how many of them write.
+fn requests(world: &World, mark: u64, samples: &[&Sample]) -> Result<(f64, f64)> {
+    let ours = events_of(world, mark, samples)?;
     let writes = ours.iter().filter(|e| !matches!(e.verb.as_str(), "get" | "list")).count();
     Ok((f64::from(u32::try_from(ours.len())?), f64::from(u32::try_from(writes)?)))
 }
@@ -143,7 +149,7 @@ async fn deletions(client: &Client, sample: &Sample) -> Result<()> {
 }
 
 /// Deletes an extension and waits until everything of it is gone.
-async fn remove(client: &Client, name: &str) -> Result<()> {
+pub(super) async fn remove(client: &Client, name: &str) -> Result<()> {
     let api: Api<ClusterExtension> = Api::all(client.clone());
     api.delete(name, &DeleteParams::default()).await?;
     wait::until("everything of the sample to be gone", DEADLINE, || async {

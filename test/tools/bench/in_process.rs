@@ -1,6 +1,6 @@
 //! Figures of the pure crates: rendering real bundles, resolving every package.
 
-use catalogd::{CatalogStore, LocalReader};
+use catalogd::{CatalogReader as _, CatalogStore, LocalReader};
 use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use olm_render::{Options, render};
 use olm_resolve::{CatalogView, DependencyHandling, Request, UpgradePolicy, resolve};

@@ -35,31 +35,52 @@ pub(super) struct Sample {
     /// Lines of a catalog with it.
     pub(super) catalog: String,
     package: String,
-    files: BundleFiles,
+    files: Vec<BundleFiles>,
 }
 
 impl Sample {
     /// The operator of the project's samples: a CRD, a Deployment, RBAC, a ConfigMap.
     pub(super) async fn lighthouse(world: &World, name: &str) -> Result<Self> {
-        let folder = lighthouse(VERSION);
-        Self::push(world, name, "lighthouse-operator", "lighthouse-operator", &folder).await
+        Self::lighthouses(world, name, &[VERSION]).await
+    }
+
+    /// The same in several versions, each of which replaces the one before.
+    pub(super) async fn lighthouses(world: &World, name: &str, versions: &[&'static str]) -> Result<Self> {
+        let folders: Vec<_> = versions.iter().map(|version| (*version, lighthouse(version))).collect();
+        Self::push(world, name, ["lighthouse-operator"; 2], &folders).await
+    }
+
+    /// A real operator, by its bundle's folder.
+    pub(super) async fn real(world: &World, package: &str, version: &str, folder: &Path) -> Result<Self> {
+        Self::push(world, package, [package, ""], &[(version, folder.to_owned())]).await
     }
 
     /// A package of its own.
     pub(super) async fn generated(world: &World, name: &str, content: Content) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         bundle(name, content).write(folder.path())?;
-        Self::push(world, name, name, name, folder.path()).await
+        Self::push(world, name, [name; 2], &[(VERSION, folder.path().to_owned())]).await
     }
 
-    async fn push(world: &World, name: &str, package: &str, deployment: &str, folder: &Path) -> Result<Self> {
-        let image = world.images.push_bundle(folder, &format!("{name}-bundle:v{VERSION}")).await?;
+    async fn push(
+        world: &World,
+        name: &str,
+        [package, deployment]: [&str; 2],
+        versions: &[(&str, PathBuf)],
+    ) -> Result<Self> {
+        let (mut images, mut files) = (Vec::new(), Vec::new());
+        for (version, folder) in versions {
+            images.push(world.images.push_bundle(folder, &format!("{name}-bundle:v{version}")).await?);
+            files.push(bundle_files(folder)?);
+        }
+        let bundles: Vec<_> =
+            versions.iter().zip(&images).map(|((version, _), image)| (*version, image.as_str())).collect();
         Ok(Self {
             name: name.to_owned(),
             deployment: deployment.to_owned(),
-            catalog: chain(package, &[(VERSION, &image)]),
+            catalog: chain(package, &bundles),
             package: package.to_owned(),
-            files: bundle_files(folder)?,
+            files,
         })
     }
 
@@ -67,7 +88,7 @@ impl Sample {
     pub(super) async fn prepare(&self, world: &World, client: &Client) -> Result<()> {
         world.cluster.create_namespace(&self.name).await?;
         create_account(client, &self.name, ACCOUNT).await?;
-        let rules = rules_for(std::slice::from_ref(&self.files), &self.name)?;
+        let rules = rules_for(&self.files, &self.name)?;
         grant(client, &self.name, ACCOUNT, &rules).await
     }
 
@@ -78,7 +99,12 @@ impl Sample {
 
     /// The extension, from one catalog.
     pub(super) fn extension(&self, catalog: &str) -> Result<ClusterExtension> {
-        let extension = extension(&self.name, &self.name, &self.package, catalog, &Value::Null);
+        self.extension_of(catalog, &Value::Null)
+    }
+
+    /// The same with further fields of `spec.source.catalog`.
+    pub(super) fn extension_of(&self, catalog: &str, filter: &Value) -> Result<ClusterExtension> {
+        let extension = extension(&self.name, &self.name, &self.package, catalog, filter);
         Ok(serde_json::from_value(extension)?)
     }
 }

@@ -176,6 +176,6 @@ fn server_cpu(world: &World) -> Result<f64> {
     servers.map(|process| usage::cpu_seconds(process.pid())).sum()
 }
 
-fn number(count: usize) -> f64 {
+pub(super) fn number(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::MAX, f64::from)
 }

@@ -34,7 +34,7 @@ async fn main() -> ExitCode {
     let (stay, check) = (given("--stay"), given("--check"));
     let choice = match Choice::make(!check) {
         Ok(choice) if check => {
-            println!("make e2e: can be had on {choice:?}");
+            println!("make e2e: can be run on {choice}");
             return ExitCode::SUCCESS;
         }
         Ok(choice) => choice,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use olm_test::permissions_used::{Report, kept, wait_for_ends};
+use olm_test::permissions_used::{Report, Subject, kept, wait_for_ends};
 
 fn main() -> ExitCode {
     match compare() {
@@ -31,9 +31,9 @@ fn compare() -> Result<bool> {
         println!("skipped: the clusters of these tests show no audit log");
         return Ok(true);
     }
-    let of_operator = print("operator-controller", clusters, some, &Report::new(false, &requests));
-    let of_catalogd = print("catalogd", clusters, some, &Report::new(true, &requests));
-    Ok(of_operator && of_catalogd)
+    let as_it_should =
+        Subject::ALL.map(|subject| print(subject.name(), clusters, some, &Report::new(subject, &requests)));
+    Ok(as_it_should == [true; 3])
 }
 
 /// Prints the comparison of one program; whether it is as it should be. Unused permissions are, where only `some` of the

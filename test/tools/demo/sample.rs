@@ -9,10 +9,6 @@ const SAMPLE: &str = "lighthouse";
 /// The versions of the sample's bundles.
 pub(crate) const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "2.0.0"];
 
-fn config() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../config")
-}
-
 /// A file of the sample, with the demo's names.
 fn text(path: &Path) -> Result<String> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
@@ -21,7 +17,7 @@ fn text(path: &Path) -> Result<String> {
 
 /// Pushes the bundles and the catalog.
 pub(crate) async fn push(images: &Images) -> Result<()> {
-    let sample = config().join("samples").join(SAMPLE);
+    let sample = kubectl::config("").join("samples").join(SAMPLE);
     for version in VERSIONS {
         let copy = tempfile::tempdir()?;
         for part in ["manifests", "metadata"] {
@@ -42,8 +38,9 @@ pub(crate) async fn push(images: &Images) -> Result<()> {
 pub(crate) fn program() -> Result<Vec<DynamicObject>> {
     let mut objects = Vec::new();
     for part in ["crd", "rbac", "admission"] {
-        let mut files: Vec<_> =
-            fs::read_dir(config().join(part))?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+        let mut files: Vec<_> = fs::read_dir(kubectl::config("").join(part))?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<_>>()?;
         files.sort_unstable();
         for file in files.iter().filter(|file| !file.ends_with("kustomization.yaml")) {
             objects.extend(documents(&fs::read_to_string(file)?)?);
@@ -65,7 +62,7 @@ pub(crate) fn catalog(images: &Images) -> Result<DynamicObject> {
 
 /// The namespace with the account that installs, and the extension last.
 pub(crate) fn extension() -> Result<Vec<DynamicObject>> {
-    let sample = config().join("samples").join(SAMPLE);
+    let sample = kubectl::config("").join("samples").join(SAMPLE);
     let mut objects = documents(&text(&sample.join("installer.yaml"))?)?;
     objects.extend(documents(&text(&sample.join("extension.yaml"))?)?);
     Ok(objects)

@@ -71,7 +71,7 @@ impl Demo {
         let of_program = |object: &_| !["ClusterCatalog", "ClusterExtension"].contains(&kind(object));
         installation.create(of_program).await?;
         cluster.show_kinds_to_collector()?;
-        let operator = Operator::start_installed(cluster, &images, &[]).await?;
+        let operator = Operator::start_installed_with(cluster, &images.settings(&[])).await?;
         let operator = self.operator.get_or_init(|| operator);
         self.screen.done("operator-controller is ready, catalogd inside");
 

@@ -14,32 +14,6 @@ use tokio::runtime::Runtime;
 
 use super::kind;
 
-pub(super) const GRAPHQL_WORDS: &[&str] = &[
-    "{\"query\":\"",
-    "\"}",
-    "{olmpackages{name}}",
-    "{summary{totalSchemas schemas{name totalObjects}}}",
-    "{__schema{types{name fields{name type{ofType{name}}}}}}",
-    "(limit:1,offset:2)",
-    "a:",
-    "...f",
-    " fragment f on OlmBundle{name}",
-    "...on Query{",
-    "@include(if:true)",
-    "query q($x:Int=1){",
-    "$x",
-    "{",
-    "}",
-    "\\\"\\\"\\\"",
-    "#",
-    ",",
-    "\"QUERY\":",
-    "\n---\n",
-    "{\"schema\":\"olm.bundle\",\"name\":\"b\",\"fooBar\":[{\"foo-bar\":1}]}",
-    "1e999",
-    "[1,\"x\"]",
-];
-
 /// A catalog of packages, channels and bundles, for requests without one.
 const CATALOG: &str = r#"{"schema":"olm.package","name":"a","defaultChannel":"s"}
 {"schema":"olm.channel","package":"a","name":"s","entries":[{"name":"a.v1","skips":["a.v0"]}]}

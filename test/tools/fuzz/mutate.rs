@@ -1,5 +1,6 @@
 //! Inputs made of other inputs.
 
+use anyhow::{Context as _, Result, bail, ensure};
 use fastrand::Rng;
 
 /// Longest input that is made.
@@ -11,11 +12,11 @@ const EDGES: [u8; 12] = [0, 1, 9, 10, 13, 0x20, 0x7f, 0x80, 0xfe, 0xff, b'0', b'
 
 pub(super) struct Mutator {
     random: Rng,
-    words: &'static [&'static str],
+    words: Vec<Vec<u8>>,
 }
 
 impl Mutator {
-    pub(super) fn new(seed: u64, words: &'static [&'static str]) -> Self {
+    pub(super) fn new(seed: u64, words: Vec<Vec<u8>>) -> Self {
         Self { random: Rng::with_seed(seed), words }
     }
 
@@ -59,9 +60,9 @@ impl Mutator {
             }
             5 => input.truncate(at),
             _ => {
-                let word = self.random.choice(self.words).copied().unwrap_or_default();
+                let word = self.random.choice(&self.words).map(Vec::as_slice).unwrap_or_default();
                 let replaced = if self.random.bool() { length.min(word.len()) } else { 0 };
-                input.splice(at..at + replaced, word.bytes());
+                input.splice(at..at + replaced, word.iter().copied());
             }
         }
     }
@@ -69,5 +70,42 @@ impl Mutator {
     /// Mostly small pieces, now and then large ones.
     fn largest(&mut self) -> usize {
         if self.random.u8(..8) == 0 { 4096 } else { 24 }
+    }
+}
+
+/// The words of a dictionary in the form of libFuzzer: one a line, in quotes, with the escapes `\\`, `\"` and `\xAB`.
+pub(super) fn words(text: &str) -> Result<Vec<Vec<u8>>> {
+    let word = |line: &str| {
+        let quoted = line.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        let mut rest = quoted.with_context(|| format!("{line}: not in quotes"))?.bytes();
+        let mut word = Vec::new();
+        while let Some(byte) = rest.next() {
+            word.push(match (byte, if byte == b'\\' { rest.next() } else { None }) {
+                (b'\\', Some(escaped @ (b'\\' | b'"'))) => escaped,
+                (b'\\', Some(b'x')) => {
+                    let digits: String = rest.by_ref().take(2).map(char::from).collect();
+                    ensure!(digits.len() == 2, "{line}: an escape with one digit");
+                    u8::from_str_radix(&digits, 16).with_context(|| line.to_owned())?
+                }
+                (b'\\', _) => bail!("{line}: an escape that there is not"),
+                (byte, _) => byte,
+            });
+        }
+        Ok(word)
+    };
+    text.lines().map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dictionary_is_read_as_libfuzzer_reads_it() {
+        let text = "\"a b\"\n\"\\\\u\\\"\\x0A\\xEF\"\n";
+        assert_eq!(words(text).unwrap(), [b"a b".to_vec(), b"\\u\"\n\xEF".to_vec()]);
+        for wrong in ["a", "\"a", "\"\\n\"", "\"\\x1\"", "\"\\"] {
+            assert!(words(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CatalogDirectory, HttpReader, RemoteCatalog};
 use crate::{
-    Config, ContentServer, LocalReader,
+    CatalogReader as _, Config, ContentServer, LocalReader,
     testing::{ONE, TWO, TestStore},
 };
 

@@ -130,6 +130,7 @@ async fn a_server_without_queries_is_asked_for_everything() {
     let catalog = server.catalog();
     assert_eq!(names(&catalog, Wanted::Package("p")).await.unwrap(), ["p", "c"]);
     assert_eq!(names(&catalog, Wanted::All).await.unwrap(), ["p", "c", "q"]);
+    assert_eq!(names(&catalog, Wanted::Packages).await.unwrap(), ["p", "q"]);
     assert_eq!(catalog.mentioning("p.v1").await.unwrap().len(), 1);
     let asked = server.asked().len();
     assert_eq!(names(&catalog, Wanted::Package("q")).await.unwrap(), ["q"]);

@@ -1,31 +1,32 @@
-//! The workloads of an extension and their Pods.
+//! The workloads of an extension and their Pods, with the reasons that the controller would give.
 
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
-use k8s_openapi::{
-    api::{
-        apps::v1::{DaemonSet, Deployment, StatefulSet},
-        core::v1::{ContainerStatus, Pod},
-    },
-    apimachinery::pkg::apis::meta::v1::LabelSelector,
-};
-use kube::{Api, Client, Resource, ResourceExt, api::ListParams, core::Selector};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams, core::Request};
 use olm_api::{names::OWNER_NAME_LABEL, v1::ClusterExtension};
-use olm_runtime::bounded;
+use olm_objectset::{PodReport, Workload};
+use olm_runtime::{api_text, bounded};
 use olm_text::one_line;
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
-/// Pods of one workload that are read.
-const PODS_MAX: u32 = 50;
+/// Workloads of one kind that are read.
+const WORKLOADS_MAX: u32 = 100;
+/// Pods or Events of one workload that are read.
+const ITEMS_MAX: u32 = 50;
 
 /// A workload with its Pods.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Workload {
+pub(super) struct WorkloadState {
     object: String,
-    ready: i32,
-    wanted: i32,
+    ready: i64,
+    wanted: i64,
+    /// Why it does not have all its Pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     pods: Vec<PodState>,
 }
 
@@ -33,108 +34,97 @@ pub(super) struct Workload {
 struct PodState {
     pod: String,
     phase: String,
-    /// Why it does not run, one text each.
-    reasons: Vec<String>,
+    /// Why it does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 /// The workloads that carry the extension's label.
 pub(super) async fn workloads(
     client: &Client,
     extension: &ClusterExtension,
-) -> anyhow::Result<Vec<Workload>> {
+) -> anyhow::Result<Vec<WorkloadState>> {
+    let mut all = list::<Deployment>(client, extension).await?;
+    all.extend(list::<StatefulSet>(client, extension).await?);
+    all.extend(list::<DaemonSet>(client, extension).await?);
     let mut found = Vec::new();
-    for one in list::<Deployment>(client, extension).await? {
-        let (spec, status) = (one.spec.clone().unwrap_or_default(), one.status.clone().unwrap_or_default());
-        let counts = (status.ready_replicas.unwrap_or(0), spec.replicas.unwrap_or(1));
-        found.push(workload(client, &one, counts, &spec.selector).await?);
-    }
-    for one in list::<StatefulSet>(client, extension).await? {
-        let (spec, status) = (one.spec.clone().unwrap_or_default(), one.status.clone().unwrap_or_default());
-        let counts = (status.ready_replicas.unwrap_or(0), spec.replicas.unwrap_or(1));
-        found.push(workload(client, &one, counts, &spec.selector).await?);
-    }
-    for one in list::<DaemonSet>(client, extension).await? {
-        let (spec, status) = (one.spec.clone().unwrap_or_default(), one.status.clone().unwrap_or_default());
-        let counts = (status.number_ready, status.desired_number_scheduled);
-        found.push(workload(client, &one, counts, &spec.selector).await?);
+    for object in &all {
+        found.push(state(client, object).await?);
     }
     Ok(found)
 }
 
-async fn list<K>(client: &Client, extension: &ClusterExtension) -> anyhow::Result<Vec<K>>
+async fn list<K>(client: &Client, extension: &ClusterExtension) -> anyhow::Result<Vec<Value>>
 where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Serialize,
 {
     let labelled = format!("{OWNER_NAME_LABEL}={}", extension.name_any());
     let api: Api<K> = Api::all(client.clone());
-    let listed = bounded(api.list(&ListParams::default().labels(&labelled))).await;
-    Ok(listed.with_context(|| format!("listing {}s", K::kind(&())))?.items)
+    let listed = bounded(api.list(&ListParams::default().labels(&labelled).limit(WORKLOADS_MAX))).await;
+    let listed = listed.with_context(|| format!("listing {}s", K::kind(&())))?;
+    Ok(listed.items.iter().map(serde_json::to_value).collect::<Result<_, _>>()?)
 }
 
-async fn workload<K: Resource<DynamicType = ()>>(
-    client: &Client,
-    object: &K,
-    (ready, wanted): (i32, i32),
-    selector: &LabelSelector,
-) -> anyhow::Result<Workload> {
-    let namespace = object.namespace().unwrap_or_default();
-    let name = format!("{} {namespace}/{}", K::kind(&()), object.name_any());
-    let selector = Selector::try_from(selector.clone()).unwrap_or_default();
-    let mut pods = Vec::new();
-    // An empty selector would match every Pod.
-    if !selector.selects_all() {
-        let api: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-        let page = ListParams::default().labels_from(&selector).limit(PODS_MAX);
-        let listed = bounded(api.list(&page)).await.context("listing Pods")?;
-        pods.extend(listed.items.iter().map(PodState::of));
+async fn state(client: &Client, object: &Value) -> anyhow::Result<WorkloadState> {
+    let [kind, namespace, name] =
+        ["/kind", "/metadata/namespace", "/metadata/name"].map(|field| olm_object::text(object, field));
+    let (mut pods, mut reason) = (Vec::new(), None);
+    // One whose selector cannot be asked with has no Pods that could be distinguished from others.
+    if let Some(workload) = Workload::of(object) {
+        let of_pods = ListParams::default().labels(workload.selector()).limit(ITEMS_MAX);
+        let listed = json(client, &format!("/api/v1/namespaces/{namespace}/pods"), &of_pods).await;
+        pods = workload.pods(listed.context("listing Pods")?.as_bytes());
+        let mut events = None;
+        if let Some(fields) = workload.events() {
+            let of_events = ListParams::default().fields(&fields).limit(ITEMS_MAX);
+            let listed = json(client, &format!("/api/v1/namespaces/{namespace}/events"), &of_events).await;
+            events = Some(listed.context("listing Events")?);
+        }
+        reason = workload.finding(&[], events.as_ref().map(String::as_bytes));
     }
-    Ok(Workload { object: name, ready, wanted, pods })
+    let (ready, wanted) = counts(object);
+    let object = format!("{kind} {namespace}/{name}");
+    let reason = reason.map(|finding| finding.to_string());
+    Ok(WorkloadState { object, ready, wanted, reason, pods: pods.iter().map(PodState::of).collect() })
+}
+
+/// The answer to a request for a list, as it came.
+async fn json(client: &Client, path: &str, params: &ListParams) -> anyhow::Result<String> {
+    let request = Request::new(path).list(params)?;
+    bounded(client.request_text(request)).await.map_err(|error| anyhow::anyhow!(api_text(&error)))
+}
+
+/// How many Pods of a workload are ready, and how many there should be.
+fn counts(object: &Value) -> (i64, i64) {
+    let number = |field: &str| object.pointer(field).and_then(Value::as_i64);
+    if object["kind"] == "DaemonSet" {
+        return (
+            number("/status/numberReady").unwrap_or(0),
+            number("/status/desiredNumberScheduled").unwrap_or(0),
+        );
+    }
+    (number("/status/readyReplicas").unwrap_or(0), number("/spec/replicas").unwrap_or(1))
 }
 
 impl PodState {
-    fn of(pod: &Pod) -> Self {
-        let status = pod.status.clone().unwrap_or_default();
-        let mut reasons = Vec::new();
-        for condition in status.conditions.iter().flatten().filter(|c| c.status == "False") {
-            if let (Some(reason), Some(message)) = (&condition.reason, &condition.message)
-                && condition.type_ == "PodScheduled"
-            {
-                reasons.push(format!("{reason}: {message}"));
-            }
-        }
-        let containers = status.init_container_statuses.iter().flatten();
-        reasons.extend(containers.chain(status.container_statuses.iter().flatten()).filter_map(reason));
-        Self { pod: pod.name_any(), phase: status.phase.unwrap_or_default(), reasons }
+    fn of(report: &PodReport) -> Self {
+        let reason = report.finding.as_ref().map(ToString::to_string);
+        Self { pod: report.name.clone(), phase: report.phase.clone(), reason }
     }
 }
 
-/// Why a container does not run.
-fn reason(container: &ContainerStatus) -> Option<String> {
-    let state = container.state.as_ref()?;
-    let (reason, message) = match (&state.waiting, &state.terminated) {
-        (Some(waiting), _) => (waiting.reason.clone()?, waiting.message.clone()),
-        (None, Some(ended)) if ended.exit_code != 0 => {
-            (ended.reason.clone().unwrap_or_else(|| "Error".to_owned()), ended.message.clone())
-        }
-        _ => return None,
-    };
-    let last = container.last_state.as_ref().and_then(|last| last.terminated.as_ref());
-    let last = last.map(|last| {
-        format!(" (ended before with {}: {})", last.exit_code, last.reason.clone().unwrap_or_default())
-    });
-    let message = message.map(|message| format!(": {message}")).unwrap_or_default();
-    Some(format!("container {}: {reason}{message}{}", container.name, last.unwrap_or_default()))
-}
-
 /// The workloads, with Pods that do not run.
-pub(super) fn text(workloads: &[Workload]) -> String {
+pub(super) fn text(workloads: &[WorkloadState]) -> String {
     let mut text = String::from("Workloads\n");
     // Writing to a String cannot fail.
     for one in workloads {
         let _ = writeln!(text, "  {}: {} of {} ready", one_line(&one.object), one.ready, one.wanted);
+        if let Some(reason) = &one.reason {
+            let _ = writeln!(text, "    {}", one_line(reason));
+        }
         for pod in &one.pods {
             let _ = writeln!(text, "    Pod {}  {}", one_line(&pod.pod), one_line(&pod.phase));
-            for reason in &pod.reasons {
+            if let Some(reason) = &pod.reason {
                 let _ = writeln!(text, "      {}", one_line(reason));
             }
         }
@@ -152,31 +142,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_says_why_it_does_not_run() {
-        let pod: Pod = serde_json::from_value(json!({
-            "metadata": {"name": "p"},
-            "status": {
-                "phase": "Pending",
-                "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node\u{1b}[2J"}],
-                "containerStatuses": [{
-                    "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 3,
-                    "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}},
-                    "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
-                }],
-            },
-        }))
-        .expect("a Pod");
-        let state = PodState::of(&pod);
-        assert_eq!(
-            state.reasons,
-            [
-                "Unschedulable: no node\u{1b}[2J",
-                "container c: CrashLoopBackOff: back-off (ended before with 137: OOMKilled)"
-            ]
+    fn a_workload_shows_its_own_pods_with_what_the_controller_says_of_them() {
+        let deployment = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"namespace": "n", "name": "d", "uid": "u"},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}},
+            "status": {"readyReplicas": 1},
+        });
+        let pod = |name: &str, owner: &str| {
+            json!({
+                "metadata": {"name": name, "ownerReferences": [
+                    {"kind": "ReplicaSet", "name": owner, "uid": "r", "controller": true}]},
+                "status": {"phase": "Pending\u{1b}[2J", "containerStatuses": [{
+                    "name": "c", "image": "i", "ready": false, "restartCount": 0,
+                    "state": {"terminated": {"exitCode": 1, "reason": "Error", "message": "password: x"}},
+                }]},
+            })
+        };
+        let pods = json!({"items": [pod("mine", "d-1"), pod("other", "e-1")]}).to_string();
+        let workload = Workload::of(&deployment).unwrap();
+        let pods = workload.pods(pods.as_bytes()).iter().map(PodState::of).collect();
+        let (ready, wanted) = counts(&deployment);
+        let state = WorkloadState { object: "Deployment n/d".into(), ready, wanted, reason: None, pods };
+        let shown = text(&[state]);
+        let lines = [
+            "  Deployment n/d: 1 of 2 ready",
+            "    Pod mine  Pending",
+            "      Failed: container c ended with exit code 1 (Error)",
+        ];
+        for line in lines {
+            assert!(shown.contains(line), "{shown}");
+        }
+        assert!(
+            !shown.contains("other") && !shown.contains("password") && !shown.contains('\u{1b}'),
+            "{shown}"
         );
-        let shown =
-            text(&[Workload { object: "Deployment n/d".into(), ready: 0, wanted: 1, pods: vec![state] }]);
-        assert!(shown.contains("  Deployment n/d: 0 of 1 ready\n    Pod p  Pending\n"), "{shown}");
-        assert!(!shown.contains('\u{1b}'), "{shown}");
     }
 }

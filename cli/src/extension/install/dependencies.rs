@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, bail};
+use catalogd::CatalogReader as _;
 use futures::future::BoxFuture;
 use kube::{Client, ResourceExt};
 use olm_api::{
-    names::{BUNDLE_VERSION, CATALOG_PROPERTIES_ANNOTATION, PACKAGE_NAME, PROPERTIES_ANNOTATION},
+    names::{BUNDLE_VERSION, PACKAGE_NAME},
     v1::{ClusterCatalog, ClusterObjectSet, LifecycleState},
 };
 use olm_dependencies::{
@@ -16,13 +17,12 @@ use olm_fbc::{PackageContent, Property};
 use olm_object::{GroupVersionKind, text};
 use olm_runtime::{Discovery, DiscoveryError};
 use olm_semver::Version;
-use operator_controller::CatalogReader as _;
 use serde_json::json;
 
 use super::{
     super::{
         planning::Plans,
-        revisions::{annotation, has_rolled_out},
+        revisions::{annotation, has_rolled_out, properties},
         upgrade::Target,
     },
     package::{Package, Wanted},
@@ -49,13 +49,10 @@ impl Present {
     }
 
     fn of_set(set: &ClusterObjectSet) -> Self {
-        let listed = |key| serde_json::from_str::<Vec<Property>>(annotation(set, key)).unwrap_or_default();
-        let mut properties = listed(CATALOG_PROPERTIES_ANNOTATION);
-        properties.extend(listed(PROPERTIES_ANNOTATION));
         Self {
             package: annotation(set, PACKAGE_NAME).to_owned(),
             version: annotation(set, BUNDLE_VERSION).parse().ok(),
-            properties,
+            properties: properties(set),
         }
     }
 
@@ -71,13 +68,23 @@ impl Present {
 /// Plans packages one after another.
 struct Search<'a> {
     client: &'a Client,
+    discovery: Discovery,
     plans: &'a Plans,
     with_dependencies: bool,
     catalogs: Vec<(String, i32)>,
     installed: Vec<Present>,
     /// Packages whose requirements are being planned, the first is the one that was asked for.
-    begun: Vec<String>,
-    planned: Vec<Package>,
+    begun: Vec<Present>,
+    planned: Planned,
+}
+
+/// The packages that are installed together.
+#[derive(Default)]
+pub(super) struct Planned {
+    /// In the order in which they are installed.
+    pub(super) packages: Vec<Package>,
+    /// Whether some of them require each other: the controller installs none of those before all are asked for.
+    pub(super) is_cyclic: bool,
 }
 
 /// The package and, if wanted, what it requires, which comes first.
@@ -86,19 +93,20 @@ pub(super) async fn all(
     plans: &Plans,
     wanted: Wanted,
     with_dependencies: bool,
-) -> anyhow::Result<Vec<Package>> {
+) -> anyhow::Result<Planned> {
     let catalogs: Vec<ClusterCatalog> = list(client).await?;
     let sets: Vec<ClusterObjectSet> = list(client).await?;
     let is_installed =
         |set: &&ClusterObjectSet| set.spec.lifecycle_state == LifecycleState::Active && has_rolled_out(set);
     let mut search = Search {
         client,
+        discovery: Discovery::new(client.clone()),
         plans,
         with_dependencies,
         catalogs: catalogs.iter().map(|one| (one.name_any(), one.spec.priority)).collect(),
         installed: sets.iter().filter(is_installed).map(Present::of_set).collect(),
         begun: Vec::new(),
-        planned: Vec::new(),
+        planned: Planned::default(),
     };
     search.plan(wanted).await?;
     Ok(search.planned)
@@ -107,50 +115,54 @@ pub(super) async fn all(
 impl Search<'_> {
     fn plan(&mut self, wanted: Wanted) -> BoxFuture<'_, anyhow::Result<()>> {
         Box::pin(async move {
-            if self.begun.contains(&wanted.package) {
+            if let Some(begun) = self.begun.iter().find(|begun| begun.package == wanted.package) {
+                let version = begun.version.as_ref().map(Version::to_string).unwrap_or_default();
                 bail!(
-                    "packages {} require each other: print their manifests with -o yaml and apply them together",
-                    self.begun.join(", ")
+                    "package {} {version} would be installed, and a package that it requires needs another version of it: choose one with --version",
+                    begun.package
                 );
             }
-            if self.begun.len() + self.planned.len() >= PACKAGES_MAX {
+            if self.begun.len() + self.planned.packages.len() >= PACKAGES_MAX {
                 bail!("more than {PACKAGES_MAX} packages would be installed: install some of them first");
             }
-            self.begun.push(wanted.package.clone());
             let package = Package::plan_of(self.client, &self.plans.planner, wanted).await?;
+            self.begun.push(Present::of_package(&package));
             let required = requirements(&package.revision.properties)?;
             for requirement in self.missing(&required).await? {
                 let provider = self.provider(&package, &requirement).await?;
                 // One that was planned for an earlier requirement may meet this one as well.
-                if !self.planned.iter().any(|other| other.wanted.package == provider.package) {
+                if !self.planned.packages.iter().any(|other| other.wanted.package == provider.package) {
                     self.plan(provider_wanted(&requirement, &provider)).await?;
                 }
             }
             self.begun.pop();
-            self.planned.push(package);
+            self.planned.packages.push(package);
             Ok(())
         })
     }
 
     /// The requirements that neither what is installed nor what is planned meets, packages first: what they bring may be
-    /// what others ask for.
-    async fn missing(&self, required: &[Requirement]) -> anyhow::Result<Vec<Requirement>> {
-        let discovery = Discovery::new(self.client.clone());
+    /// what others ask for. One that a package meets which itself requires this one is a cycle.
+    async fn missing(&mut self, required: &[Requirement]) -> anyhow::Result<Vec<Requirement>> {
         let mut served: BTreeSet<&GroupVersionKind> = BTreeSet::new();
         for kind in required.iter().flat_map(Requirement::kinds) {
-            match discovery.kind(&kind.api_version(), &kind.kind).await {
+            match self.discovery.kind(&kind.api_version(), &kind.kind).await {
                 Ok(_) => drop(served.insert(kind)),
                 Err(DiscoveryError::Unknown { .. }) => {}
                 Err(error) => return Err(error).context("asking which kinds the cluster serves"),
             }
         }
-        let planned: Vec<Present> = self.planned.iter().map(Present::of_package).collect();
-        let present: Vec<InstalledBundle<'_>> =
+        let planned: Vec<Present> = self.planned.packages.iter().map(Present::of_package).collect();
+        let mut present: Vec<InstalledBundle<'_>> =
             self.installed.iter().chain(&planned).map(Present::view).collect();
         let work = Work::default();
+        let first = unmet(required, &present, &|kind| served.contains(kind), &work).len();
+        present.extend(self.begun.iter().map(Present::view));
         let missing = unmet(required, &present, &|kind| served.contains(kind), &work);
+        let is_cyclic = missing.len() < first;
         let mut missing: Vec<Requirement> = missing.into_iter().cloned().collect();
         work.check()?;
+        self.planned.is_cyclic |= is_cyclic;
         missing.sort_by_key(|requirement| requirement.packages().is_empty());
         Ok(missing)
     }

@@ -9,15 +9,14 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
 use olm_api::{
-    names::{CATALOG_PROPERTIES_ANNOTATION, OWNER_NAME_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION},
+    names::{OWNER_NAME_LABEL, PACKAGE_NAME},
     ownership::revision_of,
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
 };
 use olm_dependencies::requirements;
-use olm_fbc::Property;
 use olm_runtime::bounded;
 
-use super::super::revisions::annotation;
+use super::super::revisions::{annotation, properties};
 use crate::{cluster::list, output::counted};
 
 /// Custom resources of one page; the API server counts the others.
@@ -122,11 +121,8 @@ async fn count(client: &Client, crd: &CustomResourceDefinition) -> Result<usize,
 fn users(extension: &ClusterExtension, definitions: &[Definition], sets: &[ClusterObjectSet]) -> Vec<String> {
     let package = extension.spec.source.catalog.as_ref().map_or("", |catalog| catalog.package_name.as_str());
     let requires = |set: &&ClusterObjectSet| {
-        let listed = |key| serde_json::from_str::<Vec<Property>>(annotation(set, key)).unwrap_or_default();
-        let mut properties = listed(CATALOG_PROPERTIES_ANNOTATION);
-        properties.extend(listed(PROPERTIES_ANNOTATION));
         // What cannot be understood was not checked when it was installed either.
-        let required = requirements(&properties).unwrap_or_default();
+        let required = requirements(&properties(set)).unwrap_or_default();
         required.iter().any(|one| {
             one.packages().iter().any(|(name, _)| *name == package)
                 || one.kinds().iter().any(|kind| {
@@ -143,6 +139,7 @@ fn users(extension: &ClusterExtension, definitions: &[Definition], sets: &[Clust
 
 #[cfg(test)]
 mod tests {
+    use olm_api::names::CATALOG_PROPERTIES_ANNOTATION;
     use serde_json::json;
 
     use super::*;

@@ -19,19 +19,28 @@
 {{- end -}}
 {{- range $values.features.enabled }}{{ $args = append $args (printf "--feature-gates=%s=true" .) }}{{ end -}}
 {{- range $values.features.disabled }}{{ $args = append $args (printf "--feature-gates=%s=false" .) }}{{ end -}}
-{{- if eq .name "operator-controller-deployment" -}}
-  {{- if $root.Values.options.catalogd.separate -}}
-    {{- $args = append $args (printf "--catalogd-address=catalogd-service.%s.svc" $root.Values.namespaces.olmv1.name) -}}
-  {{- else -}}
-    {{- /* catalogd is inside, and its gates with it; this one is on without a word. */ -}}
-    {{- $gates := $root.Values.options.catalogd.features -}}
-    {{- range without $gates.enabled "APIV1MetasHandler" }}{{ $args = append $args (printf "--feature-gates=%s=true" .) }}{{ end -}}
-    {{- range $gates.disabled }}{{ $args = append $args (printf "--feature-gates=%s=false" .) }}{{ end -}}
-  {{- end -}}
+{{- $catalogs := "operator-controller-deployment" -}}
+{{- if $root.Values.options.catalogd.separate }}{{ $catalogs = "catalogd-deployment" }}{{ end -}}
+{{- if $root.Values.options.classic.clusterCatalogs }}{{ $catalogs = "classic-deployment" }}{{ end -}}
+{{- if and (eq .name "operator-controller-deployment") (ne .name $catalogs) -}}
+  {{- $namespace := ternary "olm" $root.Values.namespaces.olmv1.name (eq $catalogs "classic-deployment") -}}
+  {{- $args = append $args (printf "--catalogd-address=catalogd-service.%s.svc" $namespace) -}}
+{{- end -}}
+{{- if and (eq .name "classic-deployment") (eq .name $catalogs) -}}
+  {{- $args = concat $args (list "--cluster-catalogs" "--external-address=catalogd-service.olm.svc") -}}
+{{- end -}}
+{{- if and (eq .name $catalogs) (ne .name "catalogd-deployment") -}}
+  {{- /* catalogd is inside, and its gates with it; this one is on without a word. */ -}}
+  {{- $gates := $root.Values.options.catalogd.features -}}
+  {{- range without $gates.enabled "APIV1MetasHandler" }}{{ $args = append $args (printf "--feature-gates=%s=true" .) }}{{ end -}}
+  {{- range $gates.disabled }}{{ $args = append $args (printf "--feature-gates=%s=false" .) }}{{ end -}}
 {{- end -}}
 {{- $variants := list -}}
-{{- if $root.Values.options.certManager.enabled }}{{ $variants = append $variants "cert-manager" }}{{ end -}}
-{{- if $root.Values.options.openshift.enabled }}{{ $variants = append $variants "openshift" }}{{ end -}}
+{{- /* OLM Classic, in a namespace of its own, keeps a certificate of its own. */ -}}
+{{- if ne .name "classic-deployment" -}}
+  {{- if $root.Values.options.certManager.enabled }}{{ $variants = append $variants "cert-manager" }}{{ end -}}
+  {{- if $root.Values.options.openshift.enabled }}{{ $variants = append $variants "openshift" }}{{ end -}}
+{{- end -}}
 {{- range $variants -}}
   {{- $additions := include "olmv1.file" (dict "root" $root "name" (printf "%s-additions" .)) | fromYaml -}}
   {{- $args = concat $args (default list $additions.args) -}}

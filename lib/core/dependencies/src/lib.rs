@@ -9,20 +9,24 @@
 //! Content of catalogs is not trusted: nesting, counts and the work of an expression have limits.
 
 mod cel;
+mod classic;
 mod cycle;
 mod error;
 mod evaluate;
 mod limits;
+mod recorded;
 mod remedy;
 mod requirement;
 #[cfg(test)]
 mod tests;
 mod work;
 
+pub use classic::Common;
 pub use cycle::{PendingBundle, can_proceed};
 pub use error::RequirementError;
 pub use evaluate::{InstalledBundle, is_met, unmet};
 pub use limits::CONSTRAINT_BYTES_MAX;
+pub use recorded::recorded_properties;
 pub use remedy::{Provider, cluster_extension, providers};
 pub use requirement::{Requirement, requirements};
 pub use work::Work;

@@ -49,20 +49,13 @@ pub(crate) enum Predicate {
 pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, RequirementError> {
     let own: Vec<GroupVersionKind> = provided_kinds(properties).collect();
     let mut found: Vec<Requirement> = Vec::new();
-    let mut compiler =
-        Compiler { patterns: Patterns::default(), budget: Budget::new(COMPILED_EXPRESSIONS_STEPS_MAX) };
+    let mut compiler = Compiler::new(Budget::new(COMPILED_EXPRESSIONS_STEPS_MAX));
     for property in properties {
-        let predicate = match property.kind.as_str() {
-            PROPERTY_PACKAGE_REQUIRED => package(&property.value, PROPERTY_PACKAGE_REQUIRED)?,
-            PROPERTY_GVK_REQUIRED => Predicate::Kind(kind(&property.value, PROPERTY_GVK_REQUIRED)?),
-            PROPERTY_CONSTRAINT => {
-                let requirement = constraint(&property.value, &mut compiler)?;
-                push(&mut found, requirement);
-                continue;
-            }
-            _ => continue,
-        };
-        push(&mut found, Requirement { failure_message: None, predicate });
+        if let Some(one) = declared(property, &mut compiler)?
+            && !found.contains(&one)
+        {
+            found.push(one);
+        }
     }
     found.retain(|one| !matches!(&one.predicate, Predicate::Kind(kind) if own.contains(kind)));
     if found.len() > REQUIREMENTS_MAX {
@@ -71,15 +64,29 @@ pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, Require
     Ok(found)
 }
 
-/// The patterns and the budget of all expressions of a bundle.
-struct Compiler {
-    patterns: Patterns,
-    budget: Budget,
+/// The requirement that a property declares, if it declares one.
+pub(crate) fn declared(
+    property: &Property,
+    compiler: &mut Compiler,
+) -> Result<Option<Requirement>, RequirementError> {
+    let predicate = match property.kind.as_str() {
+        PROPERTY_PACKAGE_REQUIRED => package(&property.value, PROPERTY_PACKAGE_REQUIRED)?,
+        PROPERTY_GVK_REQUIRED => Predicate::Kind(kind(&property.value, PROPERTY_GVK_REQUIRED)?),
+        PROPERTY_CONSTRAINT => return constraint(&property.value, compiler).map(Some),
+        _ => return Ok(None),
+    };
+    Ok(Some(Requirement { failure_message: None, predicate }))
 }
 
-fn push(found: &mut Vec<Requirement>, one: Requirement) {
-    if !found.contains(&one) {
-        found.push(one);
+/// The patterns and the budget of expressions that are compiled together.
+pub(crate) struct Compiler {
+    patterns: Patterns,
+    pub(crate) budget: Budget,
+}
+
+impl Compiler {
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self { patterns: Patterns::default(), budget }
     }
 }
 

@@ -6,7 +6,7 @@ use olm_cel::{Budget, Stop};
 
 use crate::{
     RequirementError,
-    limits::{EVALUATIONS_STEPS_MAX, EXPRESSION_STEPS_MAX},
+    limits::{COMPILED_EXPRESSIONS_STEPS_MAX, EVALUATIONS_STEPS_MAX, EXPRESSION_STEPS_MAX},
 };
 
 /// Steps that the expressions of one resolution may still take together, however many there are and for however many
@@ -24,8 +24,46 @@ impl Default for Work {
 }
 
 impl Work {
-    pub(crate) fn of(steps: u64) -> Self {
+    /// Work of at most so many steps. A step takes some ten nanoseconds.
+    pub fn of(steps: u64) -> Self {
         Self { steps: Cell::new(steps), is_exhausted: Cell::new(false) }
+    }
+
+    /// Steps that are left.
+    pub fn left(&self) -> u64 {
+        self.steps.get()
+    }
+
+    /// Takes steps for something else than expressions.
+    ///
+    /// # Errors
+    /// [`RequirementError::EvaluationCost`]: there are not as many.
+    pub fn spend(&self, steps: usize) -> Result<(), RequirementError> {
+        let steps = u64::try_from(steps).unwrap_or(u64::MAX);
+        let left = self.steps.get().checked_sub(steps);
+        self.steps.set(left.unwrap_or_default());
+        if left.is_none() {
+            self.is_exhausted.set(true);
+        }
+        self.check()
+    }
+
+    /// Compiles expressions with a share of the steps.
+    pub(crate) fn compile<T>(
+        &self,
+        compile: impl FnOnce(Budget) -> (Result<T, RequirementError>, Budget),
+    ) -> Result<T, RequirementError> {
+        let left = self.steps.get();
+        let given = left.min(COMPILED_EXPRESSIONS_STEPS_MAX);
+        let (compiled, budget) = compile(Budget::new(given));
+        self.steps.set(left - given + budget.left());
+        match compiled {
+            Err(RequirementError::ExpressionCost) if given < COMPILED_EXPRESSIONS_STEPS_MAX => {
+                self.is_exhausted.set(true);
+                Err(RequirementError::EvaluationCost)
+            }
+            compiled => compiled,
+        }
     }
 
     /// A share of as much work as there is for a resolution, for each of so many.

@@ -19,9 +19,9 @@ pub enum FbcError {
         /// The problem there.
         problem: &'static str,
     },
-    /// The file ends within a document.
-    #[error("unexpected EOF")]
-    Truncated,
+    /// The file ends within the document that begins at this line, counted from 1.
+    #[error("unexpected EOF: the document that begins at line {0} is not complete")]
+    Truncated(u64),
     /// Not YAML.
     #[error("error converting YAML to JSON: yaml: line {line}: {problem}")]
     Yaml {

@@ -100,6 +100,11 @@ impl Index {
         self.line_ends.len()
     }
 
+    /// The memory that the index is reckoned to take, in bytes.
+    pub fn memory(&self) -> usize {
+        self.memory.0
+    }
+
     /// Length of the lines in bytes.
     pub fn bytes(&self) -> u64 {
         self.line_ends.last().copied().unwrap_or_default()

@@ -144,9 +144,7 @@ impl<R: Read> MetaReader<R> {
         loop {
             match self.canonicalizer.document(self.window.bytes()) {
                 Ok(used) => {
-                    if documents == 0 {
-                        self.lines += line_feeds(&self.window.bytes()[..used]);
-                    }
+                    self.lines += line_feeds(&self.window.bytes()[..used]);
                     self.window.consume(used);
                     self.form = Form::Json { documents: documents.saturating_add(1) };
                     return Ok(JsonStep::Document);
@@ -155,10 +153,11 @@ impl<R: Read> MetaReader<R> {
                     if self.window.fill()? {
                         continue;
                     }
-                    if self.window.bytes().iter().all(u8::is_ascii_whitespace) {
+                    let rest = self.window.bytes();
+                    let Some(start) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) else {
                         return Ok(JsonStep::End);
-                    }
-                    return Err(FbcError::Truncated);
+                    };
+                    return Err(FbcError::Truncated(self.lines + 1 + line_feeds(&rest[..start])));
                 }
                 Err(JsonError::Invalid { .. }) if documents <= 1 => return Ok(JsonStep::NotJson),
                 Err(JsonError::Invalid { offset, problem }) => {
@@ -192,7 +191,7 @@ impl<R: Read> MetaReader<R> {
                         .map_err(|_| FbcError::Json { offset, problem: "value cannot be written" })?;
                     return match self.canonicalizer.document(&json) {
                         Ok(_) => Ok(true),
-                        Err(JsonError::Incomplete) => Err(FbcError::Truncated),
+                        Err(JsonError::Incomplete) => Err(FbcError::Truncated(self.lines + 1)),
                         Err(JsonError::Invalid { problem, .. }) => Err(FbcError::Json { offset, problem }),
                     };
                 }

@@ -3,10 +3,12 @@
 //!
 //! [`json`] writes like `encoding/json`, [`field`] finds fields as its decoder does, [`decode`] fills
 //! structures, [`Quoted`] is `%q`, [`float`] is `%v`
-//! of floats, [`base64`] decodes with Go's error positions.
+//! of floats, [`base64`] decodes with Go's error positions, [`big_int`] writes digests as numbers.
 
 pub mod base64;
+pub mod big_int;
 pub mod decode;
+pub mod duration;
 pub mod field;
 pub mod float;
 pub mod json;

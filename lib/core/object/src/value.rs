@@ -1,5 +1,7 @@
 //! Objects held as JSON.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 
 /// The text at a JSON pointer; empty when there is none.
@@ -15,6 +17,15 @@ pub fn is_empty(value: &Value) -> bool {
         Value::Array(items) => items.is_empty(),
         _ => false,
     }
+}
+
+/// Bytes as lower-case hexadecimal text.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

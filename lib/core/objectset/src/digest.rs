@@ -1,18 +1,9 @@
 //! Digests of a revision's content.
 
 use olm_go::json::marshal;
+use olm_object::hex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-
-/// Lower-case hexadecimal text.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
 
 /// Digest of one phase as recorded in `status.observedPhases`: SHA-256 over the JSON of its name and objects.
 ///

@@ -18,6 +18,7 @@ mod prepare;
 mod probe;
 mod release;
 mod unserved_kinds;
+mod workload;
 
 pub use action::{Action, action, observation_digest};
 pub use adoption::has_created_fields;
@@ -38,3 +39,4 @@ pub use probe::{
 };
 pub use release::{Release, ReleaseError};
 pub use unserved_kinds::{UnknownKinds, UnservedKind, unserved_kind, unserved_kind_report};
+pub use workload::{Finding, FindingKind, PodReport, Webhook, Workload};

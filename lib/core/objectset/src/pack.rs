@@ -12,11 +12,12 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use olm_object::hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::{digest::hex, limits, phase::Phase};
+use crate::{limits, phase::Phase};
 
 /// A Secret that holds objects of a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]

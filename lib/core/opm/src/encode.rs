@@ -15,7 +15,10 @@ use serde_json::{Value, value::RawValue};
 const NULL: &str = "null";
 
 /// Writes the JSON text `json` as a value of this type. `raw` says how values of any type are written.
-pub(crate) fn write(out: &mut Vec<u8>, json: &str, kind: &Kind, raw: Html) -> Result<(), serde_json::Error> {
+///
+/// # Errors
+/// A list or an object of the type is something else in the text.
+pub fn write(out: &mut Vec<u8>, json: &str, kind: &Kind, raw: Html) -> Result<(), serde_json::Error> {
     match kind {
         Kind::Object(fields) => return object(out, json, fields, raw),
         Kind::List(of) if json != NULL => {

@@ -8,7 +8,7 @@ use olm_object::text;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{DecodeError, ImageSyntax, limits::IMAGES_MAX};
+use crate::{DecodeError, ImageSyntax, limits::IMAGES_MAX, objects};
 
 /// The place of images that a CSV lists.
 const RELATED: &str = "relatedImages";
@@ -25,6 +25,14 @@ pub struct BundleImages {
     pub image: String,
     /// The related images.
     pub related: BTreeSet<String>,
+    /// The images that manifests in the catalog name, with their places; bundles of the older form have such.
+    pub embedded: BTreeMap<String, BTreeSet<String>>,
+    /// How many manifests the catalog has.
+    #[serde(skip)]
+    pub manifests: usize,
+    /// Why not all of them could be read.
+    #[serde(skip)]
+    pub problem: Option<String>,
 }
 
 impl BundleImages {
@@ -32,7 +40,7 @@ impl BundleImages {
     ///
     /// # Errors
     /// It is no JSON, or has more related images than are read.
-    pub fn of_line(line: &[u8]) -> Result<Self, DecodeError> {
+    pub fn of_line(line: &[u8], syntax: ImageSyntax) -> Result<Self, DecodeError> {
         let failed = |problem: String| DecodeError::Field("object", problem);
         let bundle: Value = serde_json::from_slice(line).map_err(|error| failed(error.to_string()))?;
         let bundle = Fields::of(&bundle);
@@ -41,18 +49,30 @@ impl BundleImages {
         if related.len() > IMAGES_MAX {
             return Err(failed(format!("it has more than {IMAGES_MAX} related images")));
         }
-        Ok(Self {
-            package: bundle.text("package").to_owned(),
-            bundle: bundle.text("name").to_owned(),
+        let (package, name) = (bundle.text("package"), bundle.text("name"));
+        let mut images = Self {
+            package: package.to_owned(),
+            bundle: name.to_owned(),
             image: bundle.text("image").to_owned(),
             related,
-        })
+            ..Self::default()
+        };
+        let read = objects::each(package, name, bundle, |manifest| {
+            images.manifests += 1;
+            for (image, places) in manifest_images(&manifest, syntax) {
+                if images.embedded.len() < IMAGES_MAX {
+                    images.embedded.entry(image).or_default().extend(places);
+                }
+            }
+        });
+        images.problem = read.err().map(|error| error.to_string());
+        Ok(images)
     }
 
     /// All of them.
     pub fn references(&self) -> BTreeSet<String> {
         let own = Some(&self.image).filter(|image| !image.is_empty());
-        self.related.iter().chain(own).cloned().collect()
+        self.related.iter().chain(self.embedded.keys()).chain(own).cloned().collect()
     }
 }
 
@@ -67,7 +87,7 @@ pub fn manifest_images(manifest: &Value, syntax: ImageSyntax) -> BTreeMap<String
     let mut found = Found { syntax, images: BTreeMap::new() };
     match kind {
         CSV_KIND => {
-            // Descriptions and samples name images that nobody has to have.
+            // Descriptions and samples name images that are not needed.
             found.walk(&manifest["spec"]["install"], &place, Texts::All);
             found.walk(&manifest["spec"]["relatedImages"], RELATED, Texts::All);
             // Annotations become those of the Pods, where operators may read them.
@@ -166,12 +186,30 @@ mod tests {
     fn a_bundle_names_its_own_image_and_related_ones_once() {
         let bundle = json!({"package": "p", "name": "b", "image": "r.io/b:1", "relatedImages": [
             {"name": "", "image": "r.io/b:1"}, {"name": "x", "image": "r.io/x:1"}, {"name": "none", "image": ""}]});
-        let images = BundleImages::of_line(bundle.to_string().as_bytes()).unwrap();
+        let images = BundleImages::of_line(bundle.to_string().as_bytes(), no_spaces).unwrap();
         assert_eq!(images.references().into_iter().collect::<Vec<_>>(), ["r.io/b:1", "r.io/x:1"]);
     }
 
+    fn no_spaces(text: &str) -> Result<(), String> {
+        if text.contains(' ') { Err(String::new()) } else { Ok(()) }
+    }
+
+    #[test]
+    fn manifests_in_the_catalog_name_images_too() {
+        // {"kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[{"image":"r.io/run:1"}]}}
+        let pod = "eyJraW5kIjoiUG9kIiwibWV0YWRhdGEiOnsibmFtZSI6InAifSwic3BlYyI6eyJjb250YWluZXJzIjpbeyJpbWFnZSI6InIuaW8vcnVuOjEifV19fQ==";
+        let bundle = json!({"package": "p", "name": "b",
+            "properties": [{"type": "olm.bundle.object", "value": {"data": pod}}]});
+        let images = BundleImages::of_line(bundle.to_string().as_bytes(), no_spaces).unwrap();
+        assert_eq!(images.references().into_iter().collect::<Vec<_>>(), ["r.io/run:1"]);
+        assert_eq!(images.embedded["r.io/run:1"].iter().collect::<Vec<_>>(), ["Pod p"]);
+        let broken = json!({"properties": [{"type": "olm.bundle.object", "value": {"data": "!"}}]});
+        let problem = BundleImages::of_line(broken.to_string().as_bytes(), no_spaces).unwrap().problem;
+        assert!(problem.as_deref().is_some_and(|text| text.contains("illegal base64")), "{problem:?}");
+    }
+
     fn found(manifest: &Value) -> Vec<String> {
-        manifest_images(manifest, |text| if text.contains(' ') { Err(String::new()) } else { Ok(()) })
+        manifest_images(manifest, no_spaces)
             .into_iter()
             .map(|(image, places)| format!("{image}: {}", places.into_iter().collect::<Vec<_>>().join("+")))
             .collect()
@@ -222,7 +260,7 @@ mod tests {
     fn related_images_have_a_limit() {
         let related: Vec<Value> = (0..=IMAGES_MAX).map(|i| json!({"image": format!("r.io/{i}")})).collect();
         let line = json!({"relatedImages": related}).to_string();
-        let error = BundleImages::of_line(line.as_bytes()).unwrap_err();
+        let error = BundleImages::of_line(line.as_bytes(), no_spaces).unwrap_err();
         assert!(error.to_string().contains("more than"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Commands of catalog authors, as opm has them. The services need none of it.
+//! Commands of catalog authors, as opm has them, and what `opm serve` needs to know of a catalog before it serves it.
 //!
 //! Catalogs are checked: [`outline`] reads a whole one into its small parts, [`validate()`] applies the rules of
 //! `opm validate`, [`Outline::warnings`] has those that are only documented. [`UpgradeGraph`] draws their channels.
@@ -11,7 +11,7 @@ mod blob;
 mod decode;
 mod difference;
 mod edges;
-mod encode;
+pub mod encode;
 mod images;
 pub mod limits;
 mod load;

@@ -16,10 +16,26 @@ pub(crate) struct Manifests {
     pub(crate) csv: Option<Value>,
 }
 
-/// Reads every manifest of a bundle, as `readBundleObjects` in operator-registry's `alpha/declcfg/load.go`; the first
-/// that is none ends it.
+/// Counts the manifests of a bundle, and keeps its ClusterServiceVersion.
 pub(crate) fn read(package: &str, name: &str, bundle: Fields<'_>) -> Result<Manifests, DecodeError> {
     let mut manifests = Manifests::default();
+    each(package, name, bundle, |manifest| {
+        manifests.count += 1;
+        if manifests.csv.is_none() && manifest["kind"].as_str() == Some(CSV_KIND) {
+            manifests.csv = Some(manifest);
+        }
+    })?;
+    Ok(manifests)
+}
+
+/// Reads every manifest of a bundle, as `readBundleObjects` in operator-registry's `alpha/declcfg/load.go`; the first
+/// that is none ends it.
+pub(crate) fn each(
+    package: &str,
+    name: &str,
+    bundle: Fields<'_>,
+    mut take: impl FnMut(Value),
+) -> Result<(), DecodeError> {
     let repairs = RepairBudget::default();
     for (index, property) in bundle.objects("properties").enumerate() {
         if property.text("type") != PROPERTY_BUNDLE_OBJECT {
@@ -33,12 +49,9 @@ pub(crate) fn read(package: &str, name: &str, bundle: Fields<'_>) -> Result<Mani
         let manifest = manifest(value.unwrap_or(&Value::Null), &repairs).map_err(|problem| {
             refused(format!("convert bundle object property at index {index} to JSON: {problem}"))
         })?;
-        manifests.count += 1;
-        if manifests.csv.is_none() && manifest["kind"].as_str() == Some(CSV_KIND) {
-            manifests.csv = Some(manifest);
-        }
+        take(manifest);
     }
-    Ok(manifests)
+    Ok(())
 }
 
 /// The manifest in the value of a property; null when there is none.

@@ -114,15 +114,8 @@ impl Outline {
             return Err(refused(format!("it has more than {DOCUMENT_NODES_MAX} values")));
         }
         let value: Value = serde_json::from_str(text).map_err(|error| refused(error.to_string()))?;
-        decode::check_document(schema, &value)?;
+        self.push_value(schema, &value)?;
         let fields = Fields::of(&value);
-        match schema {
-            SCHEMA_PACKAGE => self.packages.push(read::<Package>(&value)?),
-            SCHEMA_CHANNEL => self.channels.push(read::<Channel>(&value)?),
-            SCHEMA_BUNDLE => self.bundles.push(BundleOutline::of(fields, self.image_syntax)?),
-            SCHEMA_DEPRECATIONS => self.deprecations.push(read::<Deprecation>(&value)?),
-            _ => {}
-        }
         let notes = documented::notes(schema, fields);
         let room = WARNINGS_MAX.saturating_sub(self.warnings.len());
         self.warnings_left_out += notes.len().saturating_sub(room);
@@ -132,6 +125,22 @@ impl Outline {
             name: envelope.name.clone().into_owned(),
             message,
         }));
+        Ok(())
+    }
+
+    /// Takes the next document, of a schema that is known already, without looking for warnings.
+    ///
+    /// # Errors
+    /// See [`Self::push`].
+    pub fn push_value(&mut self, schema: &str, value: &Value) -> Result<(), DecodeError> {
+        decode::check_document(schema, value)?;
+        match schema {
+            SCHEMA_PACKAGE => self.packages.push(read::<Package>(value)?),
+            SCHEMA_CHANNEL => self.channels.push(read::<Channel>(value)?),
+            SCHEMA_BUNDLE => self.bundles.push(BundleOutline::of(Fields::of(value), self.image_syntax)?),
+            SCHEMA_DEPRECATIONS => self.deprecations.push(read::<Deprecation>(value)?),
+            _ => {}
+        }
         Ok(())
     }
 }

@@ -1,6 +1,10 @@
 //! Suites of rules beyond validity: those of OperatorHub's pipeline, and good practices.
 //!
-//! The rules are operator-sdk's (`operatorhub`, `good-practices`); the texts are ours, with a remedy each.
+//! Rules and severities are those of operator-sdk's suites `operatorhub` and `good-practices`; `description` is asked for
+//! by OperatorHub's pipeline only, so it is a warning. An API that Kubernetes removed is an error where no version that the
+//! bundle is for has it, by `spec.minKubeVersion`. The texts are ours, with a remedy each.
+
+mod removed_apis;
 
 use std::fmt;
 
@@ -41,6 +45,7 @@ struct Input<'v> {
     spec: Fields<'v>,
     annotations: Fields<'v>,
     channels: Vec<&'v str>,
+    manifests: &'v [Value],
 }
 
 const CAPABILITIES: [&str; 5] =
@@ -52,7 +57,6 @@ const CATEGORIES: [&str; 16] = [
     "Cloud Provider",
     "Database",
     "Developer Tools",
-    "Development Tools",
     "Drivers and plugins",
     "Integration & Delivery",
     "Logging & Tracing",
@@ -62,20 +66,27 @@ const CATEGORIES: [&str; 16] = [
     "OpenShift Optional",
     "Security",
     "Storage",
+    "Streaming & Messaging",
 ];
 const ICONS: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/svg+xml"];
-const CHANNELS: [&str; 4] = ["preview", "candidate", "fast", "stable"];
+const CHANNELS: [&str; 3] = ["candidate", "fast", "stable"];
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 19] = [
     (Suite::Operatorhub, "name", false, name),
-    (Suite::Operatorhub, "description", true, description),
+    (Suite::Operatorhub, "version", true, version),
+    (Suite::Operatorhub, "description", false, description),
     (Suite::Operatorhub, "provider", true, provider),
     (Suite::Operatorhub, "maintainers", true, maintainers),
     (Suite::Operatorhub, "links", true, links),
-    (Suite::Operatorhub, "icon", false, icon),
+    (Suite::Operatorhub, "icon", true, icon),
+    (Suite::Operatorhub, "icon-missing", false, icon_missing),
     (Suite::Operatorhub, "capabilities", true, capabilities),
     (Suite::Operatorhub, "categories", true, categories),
-    (Suite::Operatorhub, "min-kube-version", false, min_kube_version),
+    (Suite::Operatorhub, "min-kube-version", true, min_kube_version),
+    (Suite::Operatorhub, "min-kube-version-missing", false, min_kube_version_missing),
+    (Suite::Operatorhub, "removed-apis", true, removed_apis::everywhere),
+    (Suite::Operatorhub, "removed-apis-later", false, removed_apis::later),
+    (Suite::GoodPractices, "deployments", true, deployments),
     (Suite::GoodPractices, "resource-requests", false, resource_requests),
     (Suite::GoodPractices, "crd-descriptions", false, crd_descriptions),
     (Suite::GoodPractices, "crd-permissions", false, crd_permissions),
@@ -88,14 +99,15 @@ impl Suite {
         RULES.iter().filter(move |(suite, ..)| *suite == self).map(|(_, name, ..)| *name)
     }
 
-    /// The rules that a ClusterServiceVersion, published in these channels, breaks.
-    pub fn check(self, csv: &Value, channels: &[&str]) -> Vec<SuiteFinding> {
+    /// The rules that a bundle breaks: its ClusterServiceVersion, the channels that it is published in, its manifests.
+    pub fn check(self, csv: &Value, channels: &[&str], manifests: &[Value]) -> Vec<SuiteFinding> {
         let fields = Fields::of(csv);
         let input = Input {
             csv,
             spec: fields.object("spec"),
             annotations: fields.object("metadata").object("annotations"),
             channels: channels.to_vec(),
+            manifests,
         };
         let mut findings = Vec::new();
         for (suite, rule, is_error, broken) in RULES.into_iter().filter(|(suite, ..)| *suite == self) {
@@ -128,6 +140,13 @@ fn name(input: &Input<'_>) -> Vec<String> {
     )
 }
 
+fn version(input: &Input<'_>) -> Vec<String> {
+    when(
+        ["", "0.0.0"].contains(&input.spec.text("version")),
+        "spec.version is not set: set the version of the bundle",
+    )
+}
+
 fn description(input: &Input<'_>) -> Vec<String> {
     ["displayName", "description"]
         .into_iter()
@@ -147,32 +166,37 @@ fn maintainers(input: &Input<'_>) -> Vec<String> {
         !one.text("name").is_empty()
             && address.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !host.contains('@'))
     };
-    let all: Vec<_> = input.spec.objects("maintainers").enumerate().collect();
-    let mut broken =
-        when(all.is_empty(), "spec.maintainers is empty: name at least one, with an e-mail address");
-    let incomplete = all.into_iter().filter(|(_, one)| !is_complete(one));
-    broken.extend(incomplete.map(|(number, _)| {
-        format!("spec.maintainers[{number}]: give both a name and a valid e-mail address")
-    }));
-    broken
-}
-
-fn links(input: &Input<'_>) -> Vec<String> {
-    let is_complete = |one: &Fields<'_>| {
-        let url = one.text("url");
-        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-        !one.text("name").is_empty() && rest.is_some_and(|rest| !rest.is_empty())
-    };
-    let all = input.spec.objects("links").enumerate();
-    all.filter(|(_, one)| !is_complete(one))
-        .map(|(number, _)| format!("spec.links[{number}]: give both a name and an http or https URL"))
+    let incomplete = input.spec.objects("maintainers").enumerate().filter(|(_, one)| !is_complete(one));
+    incomplete
+        .map(|(number, _)| format!("spec.maintainers[{number}]: give both a name and a valid e-mail address"))
         .collect()
 }
 
-fn icon(input: &Input<'_>) -> Vec<String> {
-    let Some(icon) = input.spec.objects("icon").next() else {
-        return vec!["spec.icon is empty: consoles show a placeholder".to_owned()];
+fn links(input: &Input<'_>) -> Vec<String> {
+    let is_scheme = |text: &str| {
+        text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     };
+    let is_complete = |one: &Fields<'_>| {
+        let url = one.text("url");
+        let is_url = url.starts_with('/') || url.split_once(':').is_some_and(|(scheme, _)| is_scheme(scheme));
+        !one.text("name").is_empty() && is_url
+    };
+    let all = input.spec.objects("links").enumerate();
+    all.filter(|(_, one)| !is_complete(one))
+        .map(|(number, _)| {
+            format!("spec.links[{number}]: give both a name and a URL, such as https://example.com")
+        })
+        .collect()
+}
+
+fn icon_missing(input: &Input<'_>) -> Vec<String> {
+    when(input.spec.objects("icon").next().is_none(), "spec.icon is empty: consoles show a placeholder")
+}
+
+fn icon(input: &Input<'_>) -> Vec<String> {
+    let mut icons = input.spec.objects("icon");
+    let Some(icon) = icons.next() else { return Vec::new() };
     let media_type = icon.text("mediatype");
     let mut broken =
         when(icon.text("base64data").is_empty(), "spec.icon[0].base64data is empty: add the image");
@@ -180,6 +204,7 @@ fn icon(input: &Input<'_>) -> Vec<String> {
         !ICONS.contains(&media_type),
         format!("spec.icon[0].mediatype {media_type:?}: use one of {}", ICONS.join(", ")),
     ));
+    broken.extend(when(icons.next().is_some(), "spec.icon has several elements: leave one"));
     broken
 }
 
@@ -198,11 +223,28 @@ fn categories(input: &Input<'_>) -> Vec<String> {
         .collect()
 }
 
-fn min_kube_version(input: &Input<'_>) -> Vec<String> {
+fn min_kube_version_missing(input: &Input<'_>) -> Vec<String> {
     when(
-        input.spec.text("minKubeVersion").is_empty(),
+        input.spec.text("minKubeVersion").trim().is_empty(),
         "spec.minKubeVersion is empty: name the oldest Kubernetes version that the operator runs on",
     )
+}
+
+fn min_kube_version(input: &Input<'_>) -> Vec<String> {
+    let text = input.spec.text("minKubeVersion").trim();
+    let plain = text.strip_prefix('v').unwrap_or(text);
+    let is_version = [plain.to_owned(), format!("{plain}.0"), format!("{plain}.0.0")]
+        .iter()
+        .any(|text| text.parse::<Version>().is_ok());
+    when(
+        !text.is_empty() && !is_version,
+        format!("spec.minKubeVersion {text:?}: write a version such as 1.30.0"),
+    )
+}
+
+fn deployments(input: &Input<'_>) -> Vec<String> {
+    let mut all = input.spec.object("install").object("spec").objects("deployments");
+    when(all.next().is_none(), "spec.install.spec.deployments is empty: add the operator's Deployment")
 }
 
 fn resource_requests(input: &Input<'_>) -> Vec<String> {
@@ -224,11 +266,15 @@ fn resource_requests(input: &Input<'_>) -> Vec<String> {
 }
 
 fn crd_descriptions(input: &Input<'_>) -> Vec<String> {
-    let owned = input.spec.object("customresourcedefinitions").objects("owned");
-    owned
-        .filter(|crd| crd.text("description").is_empty())
-        .map(|crd| format!("CRD {:?}: describe it in spec.customresourcedefinitions.owned", crd.text("name")))
-        .collect()
+    let definitions = input.spec.object("customresourcedefinitions");
+    let mut broken = Vec::new();
+    for list in ["owned", "required"] {
+        let bare = definitions.objects(list).filter(|crd| crd.text("description").is_empty());
+        broken.extend(bare.map(|crd| {
+            format!("CRD {:?}: describe it in spec.customresourcedefinitions.{list}", crd.text("name"))
+        }));
+    }
+    broken
 }
 
 fn crd_permissions(input: &Input<'_>) -> Vec<String> {
@@ -249,16 +295,10 @@ fn crd_permissions(input: &Input<'_>) -> Vec<String> {
 }
 
 fn channel_names(input: &Input<'_>) -> Vec<String> {
-    let follows = |channel: &str| {
-        CHANNELS.iter().any(|name| {
-            channel.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with("-v"))
-        })
-    };
-    let others = input.channels.iter().filter(|channel| !follows(channel));
+    let others =
+        input.channels.iter().filter(|channel| !CHANNELS.iter().any(|name| channel.starts_with(name)));
     others
-        .map(|channel| {
-            format!("channel {channel:?}: name it preview, candidate, fast or stable, or such as stable-v2")
-        })
+        .map(|channel| format!("channel {channel:?}: begin its name with candidate, fast or stable"))
         .collect()
 }
 
@@ -270,9 +310,9 @@ mod tests {
 
     fn fine() -> Value {
         json!({
-            "metadata": {"name": "p.v1.0.0", "annotations": {"capabilities": "Basic Install", "categories": "Database, Security"}},
+            "metadata": {"name": "p.v1.0.0", "annotations": {"capabilities": "Basic Install", "categories": "Database, Streaming & Messaging"}},
             "spec": {
-                "displayName": "P", "description": "Does it.", "provider": {"name": "us"}, "minKubeVersion": "1.25.0",
+                "displayName": "P", "description": "Does it.", "version": "1.0.0", "provider": {"name": "us"}, "minKubeVersion": "1.25.0",
                 "maintainers": [{"name": "a", "email": "a@example.com"}],
                 "links": [{"name": "home", "url": "https://example.com"}],
                 "icon": [{"base64data": "eA==", "mediatype": "image/png"}],
@@ -288,12 +328,85 @@ mod tests {
 
     fn broken(csv: &Value, channels: &[&str]) -> Vec<&'static str> {
         let all = [Suite::Operatorhub, Suite::GoodPractices].into_iter();
-        all.flat_map(|suite| suite.check(csv, channels)).map(|finding| finding.rule).collect()
+        all.flat_map(|suite| suite.check(csv, channels, &[])).map(|finding| finding.rule).collect()
+    }
+
+    #[test]
+    fn an_object_of_an_api_that_kubernetes_removed_is_found() {
+        let found = |version: &str, kind: &str, lowest: &str| -> Vec<String> {
+            let mut csv = fine();
+            csv["spec"]["minKubeVersion"] = json!(lowest);
+            let object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}});
+            let findings = Suite::Operatorhub.check(&csv, &["stable"], &[object]);
+            let about = findings.into_iter().filter(|one| one.rule.starts_with("removed-apis"));
+            about.map(|one| format!("{} {}", one.is_error, one.message)).collect()
+        };
+        let budget =
+            "PodDisruptionBudget \"x\": Kubernetes 1.25 and later do not have policy/v1beta1: use policy/v1";
+        for (lowest, is_error) in
+            [("1.25.0", true), ("v1.26", true), ("2.0.0", true), ("1.24.9", false), ("", false)]
+        {
+            let shown = found("policy/v1beta1", "PodDisruptionBudget", lowest);
+            assert_eq!(shown, [format!("{is_error} {budget}")], "{lowest}");
+        }
+        for (version, kind, removed) in [
+            ("policy/v1beta1", "PodSecurityPolicy", "1.25"),
+            ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition", "1.22"),
+            ("batch/v1beta1", "CronJob", "1.25"),
+            ("rbac.authorization.k8s.io/v1beta1", "ClusterRole", "1.22"),
+            ("networking.k8s.io/v1beta1", "Ingress", "1.22"),
+            ("extensions/v1beta1", "Ingress", "1.22"),
+            ("extensions/v1beta1", "Deployment", "1.16"),
+            ("autoscaling/v2beta1", "HorizontalPodAutoscaler", "1.25"),
+            ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "1.26"),
+        ] {
+            let shown = found(version, kind, "");
+            assert!(
+                shown.len() == 1 && shown[0].contains(&format!("Kubernetes {removed} and later")),
+                "{shown:?}"
+            );
+        }
+        // These versions have other kinds today.
+        for (version, kind) in [
+            ("networking.k8s.io/v1beta1", "IPAddress"),
+            ("admissionregistration.k8s.io/v1beta1", "ValidatingAdmissionPolicy"),
+            ("policy/v1", "PodDisruptionBudget"),
+            ("apps/v1", "Deployment"),
+        ] {
+            assert_eq!(found(version, kind, "1.30.0"), [""; 0], "{version} {kind}");
+        }
     }
 
     #[test]
     fn a_good_bundle_breaks_no_rule() {
         assert_eq!(broken(&fine(), &["stable", "candidate-v2"]), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_operator_sdk_accepts_is_accepted() {
+        let mut csv = fine();
+        csv["spec"]["maintainers"] = json!([]);
+        csv["spec"]["minKubeVersion"] = json!("v1.25");
+        csv["spec"]["links"][0]["url"] = json!("mailto:us@example.com");
+        assert_eq!(broken(&csv, &[]), Vec::<&str>::new());
+        let severe =
+            |suite: Suite| RULES.into_iter().filter(move |rule| rule.0 == suite && rule.2).map(|rule| rule.1);
+        let errors: Vec<&str> = severe(Suite::Operatorhub).chain(severe(Suite::GoodPractices)).collect();
+        assert_eq!(
+            errors,
+            [
+                "version",
+                "provider",
+                "maintainers",
+                "links",
+                "icon",
+                "capabilities",
+                "categories",
+                "min-kube-version",
+                "removed-apis",
+                "deployments"
+            ]
+        );
     }
 
     #[test]
@@ -303,14 +416,17 @@ mod tests {
             ("name", "/metadata/name", json!("p-1.0.0")),
             ("description", "/spec/description", json!(" ")),
             ("provider", "/spec/provider", json!({})),
-            ("maintainers", "/spec/maintainers", json!([])),
+            ("version", "/spec/version", json!("0.0.0")),
             ("maintainers", "/spec/maintainers/0/email", json!("a.example.com")),
             ("links", "/spec/links/0/url", json!("example.com")),
-            ("icon", "/spec/icon", json!([])),
+            ("icon-missing", "/spec/icon", json!([])),
+            ("icon", "/spec/icon/0/base64data", json!("")),
             ("icon", "/spec/icon/0/mediatype", json!("text/plain")),
             ("capabilities", "/metadata/annotations/capabilities", json!("All of them")),
             ("categories", "/metadata/annotations/categories", json!("Database,Toys")),
-            ("min-kube-version", "/spec/minKubeVersion", json!("")),
+            ("min-kube-version-missing", "/spec/minKubeVersion", json!("")),
+            ("min-kube-version", "/spec/minKubeVersion", json!("latest")),
+            ("deployments", "/spec/install/spec/deployments", json!([])),
             (
                 "resource-requests",
                 "/spec/install/spec/deployments/0/spec/template/spec/containers/0/resources/requests",
@@ -329,8 +445,9 @@ mod tests {
             assert_eq!(broken(&csv, &["stable"]), [rule], "{pointer}");
             seen.push(rule);
         }
-        assert_eq!(broken(&fine(), &["alpha", "stabler"]), ["channel-names"; 2]);
+        assert_eq!(broken(&fine(), &["alpha", "preview", "stabler"]), ["channel-names"; 2]);
         seen.push("channel-names");
+        seen.extend(["removed-apis", "removed-apis-later"]);
         for rule in Suite::Operatorhub.rules().chain(Suite::GoodPractices.rules()) {
             assert!(seen.contains(&rule), "no fault breaks {rule}");
         }

@@ -20,6 +20,8 @@ mod targets;
 pub use dangers::{Danger, dangers, webhooks_on_pods};
 pub use grant::{Grant, Style};
 pub use part::Comparison;
-pub use report::report;
-pub use required::{Held, Permission, Target, escalation_rules, missing, needed, role_reference, rules_of};
+pub use report::{lines, report};
+pub use required::{
+    Held, Permission, Target, escalation_rules, missing, needed, needed_to_write, role_reference, rules_of,
+};
 pub use targets::{UnknownKind, known_resources, targets};

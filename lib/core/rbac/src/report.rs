@@ -7,12 +7,17 @@ use crate::required::Permission;
 
 /// The text of the condition.
 pub fn report(missing: &[Permission]) -> String {
-    let mut lines: Vec<String> = missing.iter().map(line).collect();
-    lines.sort_unstable();
     format!(
         "pre-authorization failed: service account requires the following permissions to manage cluster extension:\n{}",
-        lines.join("\n")
+        lines(missing)
     )
+}
+
+/// Permissions, one a line, sorted.
+pub fn lines(permissions: &[Permission]) -> String {
+    let mut lines: Vec<String> = permissions.iter().map(line).collect();
+    lines.sort_unstable();
+    lines.join("\n")
 }
 
 fn line(needed: &Permission) -> String {

@@ -79,6 +79,16 @@ pub fn needed(targets: &[Target<'_>], revision: &str) -> Vec<Permission> {
     needed
 }
 
+/// Everything that is needed to create `targets`, or to read and replace them.
+pub fn needed_to_write(targets: &[Target<'_>]) -> Vec<Permission> {
+    let of = |target: &Target<'_>, name: Option<&str>, verbs: &[&str]| Permission {
+        namespace: target.namespace.clone(),
+        rule: Rule::new(&target.group, &target.resource, name, verbs),
+    };
+    let both = |target| [of(target, Some(&target.name), &["get", "update"]), of(target, None, &["create"])];
+    targets.iter().flat_map(both).collect()
+}
+
 /// The API group of roles and bindings.
 pub(crate) const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 

@@ -13,12 +13,12 @@ use crate::{CertificateProvider, names::object_name};
 const COMMON_NAME_CHARS_MAX: usize = 64;
 
 /// The Service in front of a Deployment's webhooks.
-pub(crate) fn service_name(deployment: &str) -> String {
+pub fn service_name(deployment: &str) -> String {
     object_name(&deployment.replace('.', "-"), "service")
 }
 
 /// The Certificate of that Service, and the Secret it is stored in.
-pub(crate) fn certificate_name(deployment: &str) -> String {
+pub fn certificate_name(deployment: &str) -> String {
     object_name(&service_name(deployment), "cert")
 }
 

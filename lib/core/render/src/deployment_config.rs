@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Applies the configuration, in upstream's order.
-pub(crate) fn apply(deployment: &mut Value, configuration: &Map<String, Value>) {
+pub fn apply(deployment: &mut Value, configuration: &Map<String, Value>) {
     let items =
         |field| configuration.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if let Some(pod) = pod(deployment) {

@@ -84,7 +84,8 @@ pub(crate) fn pod(deployment: &mut Value) -> Option<&mut Map<String, Value>> {
     deployment.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut)
 }
 
-fn mount_certificates(deployment: &mut Value, secret: &str) {
+/// Mounts the Secret with a certificate into all containers, in place of what is mounted there.
+pub fn mount_certificates(deployment: &mut Value, secret: &str) {
     let Some(pod) = pod(deployment) else { return };
     let mut replaced: Vec<String> = certificates::VOLUMES.iter().map(|volume| volume.0.to_owned()).collect();
     for container in each(pod, "containers") {

@@ -2,7 +2,7 @@
 //!
 //! As in operator-controller's internal/shared/util/hash and internal/operator-controller/rukpak/util/util.go.
 
-use olm_go::json::escape_html;
+use olm_go::{big_int, json::escape_html};
 use serde::Serialize;
 use sha2::{Digest, Sha224};
 
@@ -28,26 +28,7 @@ pub(crate) fn object_name(base: &str, suffix: &str) -> String {
 pub(crate) fn deep_hash<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
     let mut json = escape_html(&serde_json::to_string(value)?);
     json.push('\n');
-    Ok(base36(Sha224::digest(json.as_bytes()).to_vec()))
-}
-
-/// The bytes as one big-endian number in base 36, without leading zeros.
-fn base36(mut number: Vec<u8>) -> String {
-    let mut digits = Vec::new();
-    while number.iter().any(|byte| *byte != 0) {
-        let mut rest: u32 = 0;
-        for byte in &mut number {
-            let value = rest << 8 | u32::from(*byte);
-            // value < 36 * 256, so the quotient fits a byte.
-            *byte = u8::try_from(value / 36).unwrap_or(u8::MAX);
-            rest = value % 36;
-        }
-        digits.extend(char::from_digit(rest, 36));
-    }
-    if digits.is_empty() {
-        return "0".to_owned();
-    }
-    digits.into_iter().rev().collect()
+    Ok(big_int::text(&Sha224::digest(json.as_bytes()), 36))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Advice for users whose request has no answer.
 
-use std::{collections::BTreeSet, fmt::Write};
+use std::{cmp::Ordering, collections::BTreeSet, fmt::Write};
 
-use olm_text::one_line;
+use olm_semver::Version;
+use olm_text::{did_you_mean, one_line};
 
 use crate::{Cause, Reason, RejectedCandidate, Request, ResolveError};
 
@@ -113,29 +114,60 @@ fn rejected(request: &Request, all: &[RejectedCandidate], audience: Audience) ->
         Audience::Cluster => ("another version range", "other channels"),
         Audience::CommandLine => ("another --version", "another --channel"),
     };
-    let others = other_channels(all);
+    let nearest = match nearest_versions(request, all).as_slice() {
+        [] => String::new(),
+        versions => format!(", for instance {}", versions.join(" or ")),
+    };
+    let others = other_channels(request, all);
     match (request.wanted_version(), request.channels.is_empty()) {
-        (Some(_), false) => Some(format!("Choose {version} or {channels}.{others}")),
-        (Some(_), true) => Some(format!("Choose {version}.")),
+        (Some(_), false) if nearest.is_empty() => Some(format!("Choose {version} or {channels}.{others}")),
+        (Some(_), false) => Some(format!("Choose {version}{nearest}, or {channels}.{others}")),
+        (Some(_), true) => Some(format!("Choose {version}{nearest}.")),
         (None, false) => Some(format!("Choose {channels}.{others}")),
         (None, true) => None,
     }
 }
 
-/// A sentence about the channels that only bundles are in that the request leaves out.
-fn other_channels(all: &[RejectedCandidate]) -> String {
-    let reasons = all.iter().flat_map(|one| &one.reasons);
-    let channels = reasons.filter_map(|reason| match reason {
-        Reason::NotInChannels { channels } => Some(channels),
-        _ => None,
-    });
-    let names: BTreeSet<&str> = channels.flatten().map(String::as_str).collect();
+/// The versions next to the wanted one that only the range excludes; the newest where the range is not one version.
+fn nearest_versions(request: &Request, all: &[RejectedCandidate]) -> Vec<String> {
+    let in_the_way = |one: &&RejectedCandidate| matches!(one.reasons.as_slice(), [Reason::OutOfRange { .. }]);
+    let mut versions: Vec<&Version> =
+        all.iter().filter(in_the_way).filter_map(|one| Some(&one.version.as_ref()?.version)).collect();
+    versions.sort_by(|a, b| a.cmp_precedence(b));
+    let wanted = request
+        .wanted_version()
+        .and_then(|range| range.trim_start_matches('=').trim().parse::<Version>().ok());
+    let (below, above) = match &wanted {
+        Some(wanted) => {
+            versions.split_at(versions.partition_point(|one| one.cmp_precedence(wanted) == Ordering::Less))
+        }
+        None => (versions.as_slice(), &[][..]),
+    };
+    below.last().into_iter().chain(above.first()).map(ToString::to_string).collect()
+}
+
+/// Sentences about the channels that the request leaves out, and those that a misspelt one may mean.
+fn other_channels(request: &Request, all: &[RejectedCandidate]) -> String {
+    let names: BTreeSet<&str> = all.iter().filter_map(left_out).flatten().map(String::as_str).collect();
     if names.is_empty() {
         return String::new();
     }
+    // Where a bundle is in one of the channels, that one is spelt right.
+    let are_unknown = all.iter().all(|one| left_out(one).is_some());
+    let mut unknown = request.channels.iter().filter(|_| are_unknown);
+    let meant = unknown.find_map(|channel| did_you_mean(channel, names.iter().copied()));
+    let meant = meant.map(|question| format!(" {question}")).unwrap_or_default();
     let more = if names.len() > CHANNELS_MAX { ", and more" } else { "" };
     let shown: Vec<&str> = names.into_iter().take(CHANNELS_MAX).collect();
-    format!(" Other channels of this package: {}{more}.", shown.join(", "))
+    format!("{meant} Other channels of this package: {}{more}.", shown.join(", "))
+}
+
+/// The channels of a bundle that the request leaves out.
+fn left_out(candidate: &RejectedCandidate) -> Option<&Vec<String>> {
+    candidate.reasons.iter().find_map(|reason| match reason {
+        Reason::NotInChannels { channels } => Some(channels),
+        _ => None,
+    })
 }
 
 fn certifying(audience: Audience) -> &'static str {

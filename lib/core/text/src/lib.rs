@@ -7,7 +7,11 @@
 //!
 //! What is not visible is written out as an escape instead of being dropped, so that no text can be mistaken for another.
 
+mod similar;
+
 use std::{borrow::Cow, error::Error, fmt::Write as _};
+
+pub use similar::{did_you_mean, similar};
 
 /// An error with its causes, each once; the text of an error may leave them out, or have them already.
 pub fn causes(error: &(dyn Error + 'static)) -> String {

@@ -43,7 +43,7 @@ impl Algorithm {
         }
     }
 
-    /// The name that stands before the colon.
+    /// The name before the colon.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sha256 => "sha256",

@@ -16,17 +16,22 @@ type Reclaim = dyn Fn(u64) + Send + Sync;
 pub struct DiskBudget(Arc<Inner>);
 
 struct Inner {
+    /// Who fills it, in the plural, for people.
+    holder: String,
     limit: u64,
     used: Mutex<u64>,
     reclaim: Mutex<Vec<Arc<Reclaim>>>,
+    /// The budget that this one is a part of.
+    whole: Option<DiskBudget>,
 }
 
 /// There is no room for what was to be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "the caches hold {used} of the {limit} bytes they may take, and {wanted} more do not fit: raise --cache-limit together with the size of the volume, or delete catalogs"
+    "{holder} hold {used} of the {limit} bytes they may take, and {wanted} more do not fit: raise --cache-limit together with the size of the volume, or delete catalogs"
 )]
 pub struct DiskFull {
+    holder: String,
     used: u64,
     limit: u64,
     wanted: u64,
@@ -65,7 +70,23 @@ impl std::fmt::Debug for DiskCharge {
 impl DiskBudget {
     /// A budget of `limit` bytes, of which none are used.
     pub fn new(limit: u64) -> Self {
-        Self(Arc::new(Inner { limit, used: Mutex::new(0), reclaim: Mutex::default() }))
+        Self::of("the caches", limit, None)
+    }
+
+    /// A part of this budget: what is charged to it counts for both. `holder` is who fills it, in the plural.
+    #[must_use]
+    pub fn part(&self, holder: &str, limit: u64) -> Self {
+        Self::of(holder, limit, Some(self.clone()))
+    }
+
+    fn of(holder: &str, limit: u64, whole: Option<Self>) -> Self {
+        let (holder, used, reclaim) = (holder.to_owned(), Mutex::new(0), Mutex::default());
+        Self(Arc::new(Inner { holder, limit, used, reclaim, whole }))
+    }
+
+    /// The bytes that may be charged.
+    pub fn limit(&self) -> u64 {
+        self.0.limit
     }
 
     /// Bytes that are charged now.
@@ -85,18 +106,53 @@ impl DiskBudget {
 
     /// Charges what an earlier process left on disk, whether it fits or not.
     pub fn charge_existing(&self, bytes: u64) -> DiskCharge {
-        let mut used = self.0.used.lock();
-        *used = used.saturating_add(bytes);
+        for budget in self.and_wholes() {
+            let mut used = budget.0.used.lock();
+            *used = used.saturating_add(bytes);
+        }
         DiskCharge { budget: self.clone(), bytes }
     }
 
-    /// Takes bytes off the budget, which they must fit into.
+    /// Takes bytes off the budget, which they must fit into, and off that which it is a part of.
     fn take(&self, wanted: u64) -> Result<(), DiskFull> {
+        let Some(whole) = &self.0.whole else { return self.take_own(wanted) };
+        self.take_own(wanted)?;
+        whole.take_reclaiming(wanted).inspect_err(|_| {
+            let mut used = self.0.used.lock();
+            *used = used.saturating_sub(wanted);
+        })
+    }
+
+    fn take_own(&self, wanted: u64) -> Result<(), DiskFull> {
         let mut used = self.0.used.lock();
-        let limit = self.0.limit;
-        let after = used.checked_add(wanted).filter(|after| *after <= limit);
-        *used = after.ok_or(DiskFull { used: *used, limit, wanted })?;
+        let Inner { holder, limit, .. } = &*self.0;
+        let after = used.checked_add(wanted).filter(|after| after <= limit);
+        let full = || DiskFull { holder: holder.clone(), used: *used, limit: *limit, wanted };
+        *used = after.ok_or_else(full)?;
         Ok(())
+    }
+
+    /// The same; caches give up what they can do without if it does not fit otherwise.
+    fn take_reclaiming(&self, wanted: u64) -> Result<(), DiskFull> {
+        let Err(full) = self.take(wanted) else { return Ok(()) };
+        let reclaim = self.0.reclaim.lock().clone();
+        let missing = full.used.saturating_add(wanted).saturating_sub(full.limit);
+        for reclaim in &reclaim {
+            reclaim(missing);
+        }
+        self.take(wanted)
+    }
+
+    fn give_back(&self, bytes: u64) {
+        for budget in self.and_wholes() {
+            let mut used = budget.0.used.lock();
+            *used = used.saturating_sub(bytes);
+        }
+    }
+
+    /// This budget, and those that it is a part of.
+    fn and_wholes(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |budget| budget.0.whole.as_ref())
     }
 }
 
@@ -106,19 +162,18 @@ impl DiskCharge {
         self.bytes
     }
 
+    /// A charge of no bytes of the same budget.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        self.budget.empty()
+    }
+
     /// Charges more bytes, which are about to be written.
     ///
     /// # Errors
     /// They do not fit, even after the caches gave up what they can do without. Nothing is charged then.
     pub fn grow(&mut self, bytes: u64) -> Result<(), DiskFull> {
-        if let Err(full) = self.budget.take(bytes) {
-            let reclaim = self.budget.0.reclaim.lock().clone();
-            let missing = full.used.saturating_add(bytes).saturating_sub(full.limit);
-            for reclaim in &reclaim {
-                reclaim(missing);
-            }
-            self.budget.take(bytes)?;
-        }
+        self.budget.take_reclaiming(bytes)?;
         self.bytes = self.bytes.saturating_add(bytes);
         Ok(())
     }
@@ -132,8 +187,7 @@ impl DiskCharge {
     pub fn shrink_to(&mut self, bytes: u64) {
         let freed = self.bytes.saturating_sub(bytes);
         self.bytes -= freed;
-        let mut used = self.budget.0.used.lock();
-        *used = used.saturating_sub(freed);
+        self.budget.give_back(freed);
     }
 }
 
@@ -180,6 +234,25 @@ mod tests {
         charge.grow(10).unwrap();
         assert_eq!((budget.used(), &*asked.lock()), (80, &vec![10]));
         assert!(charge.grow(21).is_err(), "there is nothing left to give up");
+    }
+
+    #[test]
+    fn a_part_fills_itself_and_not_the_whole() {
+        let whole = DiskBudget::new(100);
+        let (part, other) = (whole.part("the catalogs of namespace a", 40), whole.part("others", 40));
+        let mut charge = part.empty();
+        charge.grow(40).unwrap();
+        let full = charge.grow(1).unwrap_err().to_string();
+        assert!(full.starts_with("the catalogs of namespace a hold 40 of the 40 bytes"), "{full}");
+        let mut second = other.charge_existing(30);
+        assert_eq!((part.used(), other.used(), whole.used()), (40, 30, 70));
+        let mut rest = whole.empty();
+        rest.grow(25).unwrap();
+        let full = second.grow(10).unwrap_err().to_string();
+        assert!(full.starts_with("the caches hold 95 of the 100"), "{full}");
+        assert_eq!((other.used(), whole.used()), (30, 95), "what was rejected is charged to neither");
+        drop((charge, second));
+        assert_eq!((part.used(), other.used(), whole.used()), (0, 0, 25));
     }
 
     #[test]

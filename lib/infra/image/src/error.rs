@@ -61,10 +61,10 @@ pub enum SourceError {
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// The registry and all its mirrors.
-    #[error("(Mirrors also failed: {mirrors}): {primary}")]
+    #[error("(Mirrors also failed: {}): {primary}", listed(.mirrors))]
     Mirrors {
-        /// Each mirror with its error.
-        mirrors: String,
+        /// Each mirror, as `<host>/<repository>`, with its error.
+        mirrors: Vec<(String, RegistryError)>,
         /// The registry's own error.
         #[source]
         primary: RegistryError,
@@ -81,6 +81,12 @@ pub enum SourceError {
     /// Work was cut off by the process.
     #[error("reading the configuration was interrupted")]
     Interrupted,
+}
+
+/// Mirrors with their errors, one a line.
+fn listed(mirrors: &[(String, RegistryError)]) -> String {
+    let all: Vec<String> = mirrors.iter().map(|(mirror, error)| format!("[{mirror}: {error}]")).collect();
+    all.join("\n")
 }
 
 impl PullError {

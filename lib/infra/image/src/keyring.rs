@@ -75,14 +75,14 @@ struct DockerConfig {
 }
 
 /// Credentials by registry, or by a part of one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Keyring {
     entries: BTreeMap<String, Held>,
     /// Names of everything the entries came from, or should have, in the order they were merged.
     sources: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Held {
     credential: Credential,
     /// Index into the keyring's sources.

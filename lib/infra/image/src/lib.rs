@@ -10,6 +10,7 @@
 mod advice;
 mod archive;
 mod blob;
+mod copy;
 mod digest;
 mod disk;
 mod error;
@@ -34,6 +35,7 @@ mod whiteout;
 
 pub use archive::ArchiveError;
 pub use blob::BlobError;
+pub use copy::{CopyError, Target, WholeImage};
 pub use digest::{Algorithm, Digest, DigestError};
 pub use disk::{DiskBudget, DiskCharge, DiskFull};
 pub use error::{PullError, SourceError};
@@ -46,15 +48,18 @@ pub use pack::{
     Compression, ImageBuilder, ImageProcess, LayerBuilder, PackError, PackedImage, PackedLayer, folder_files,
     folder_layer, folders_layer,
 };
+pub use places::{Place, Places};
 pub use policy::{Policy, PolicyError};
 pub use puller::{OnProgress, Progress, PulledImage, Puller, PullerConfig, SharedKeyring};
-pub use reference::{CanonicalReference, Reference, ReferenceCause, ReferenceError, Repository};
+pub use reference::{
+    CanonicalReference, Reference, ReferenceCause, ReferenceError, Repository, image_syntax,
+};
 pub use registries::{Config, Endpoint, RegistriesError, candidates};
 #[doc(hidden)]
 pub use registry::read_login;
 pub use registry::{
-    LayoutError, LayoutRegistry, MemoryRegistry, NoRegistry, OciRegistry, Registry, RegistryError,
+    BlobContent, LayoutError, LayoutRegistry, NoRegistry, OciRegistry, Registry, RegistryError, is_link_local,
 };
 pub use select::{Refusal, Select};
-pub use spool::FileReader;
+pub use spool::{FileReader, Spool};
 pub use tree::TreeError;

@@ -9,6 +9,16 @@ use std::time::Duration;
 pub const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 /// Largest image config in bytes: labels and history, a few kilobytes in practice.
 pub const CONFIG_BYTES_MAX: u64 = 4 << 20;
+/// Bytes of a blob that are uploaded in one request. Larger blobs are uploaded in parts of this size, from a file.
+pub const UPLOAD_BYTES: u64 = 8 << 20;
+/// Largest part of an upload in bytes, which is held in memory, whatever the least is that a registry wants.
+pub const UPLOAD_BYTES_MAX: u64 = 64 << 20;
+/// Manifests and indexes of a copied image, over all its platforms.
+pub const MANIFESTS_MAX: usize = 256;
+/// Bytes of the manifests and indexes of a copied image, which are held in memory.
+pub const MANIFESTS_BYTES_MAX: u64 = 16 << 20;
+/// Blobs of a copied image, over all its platforms.
+pub const BLOBS_MAX: usize = 4096;
 /// Largest answer of a token endpoint in bytes. Tokens are some kilobytes.
 pub const TOKEN_BYTES_MAX: u64 = 1 << 20;
 /// How much of a registry's error answer is read, in bytes, to find its error codes.
@@ -127,7 +137,7 @@ impl Default for LeastSpeed {
 /// How long to wait for a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until a connection stands, TLS included.
+    /// Until a connection is made, TLS included.
     pub connect: Duration,
     /// Between two reads of an answer.
     pub read: Duration,

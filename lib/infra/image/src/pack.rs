@@ -13,23 +13,19 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use crate::{
+    copy::Target,
     digest::Digest,
     error::SourceError,
     manifest::{Descriptor, OCI_CONFIG, OCI_MANIFEST},
     puller::Puller,
     reference::{CanonicalReference, Reference},
-    registry::RegistryError,
+    registry::{BlobContent, LAYOUT_FILE, NAME, RegistryError},
 };
 
 mod layer;
 mod single_file;
 
 pub use layer::{Compression, LayerBuilder, PackedLayer};
-
-/// What says that a folder is an image layout.
-const LAYOUT_FILE: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
-/// The annotation by which an image is found in a layout.
-const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 /// Why an image could not be packed or stored.
 #[derive(Debug, Error)]
@@ -214,14 +210,25 @@ impl PackedImage {
         let (Some(tag), None) = (reference.tag(), reference.digest()) else {
             return Err(PackError::Reference(reference.clone()));
         };
-        let Some(endpoint) = puller.primary(reference.repository()).await? else {
-            return Err(PackError::Reference(reference.clone()));
-        };
-        for (digest, bytes) in &self.blobs {
-            puller.registry().push_blob(&endpoint, digest, bytes.clone()).await?;
-        }
-        puller.registry().push_manifest(&endpoint, tag, OCI_MANIFEST, self.manifest.clone()).await?;
+        self.store(&puller.target(reference.repository(), Some(tag)).await?).await?;
         Ok(reference.at(self.digest.clone()))
+    }
+
+    /// Stores the image at a place, and answers how many bytes of blobs were not there yet.
+    ///
+    /// # Errors
+    /// The place does not take the image.
+    pub async fn store(&self, to: &Target) -> Result<u64, RegistryError> {
+        let mut sent: u64 = 0;
+        for (digest, bytes) in &self.blobs {
+            if !to.registry.has_blob(&to.endpoint, digest).await? {
+                let content = BlobContent::Memory(bytes.clone());
+                to.registry.push_blob(&to.endpoint, digest, &content).await?;
+                sent = sent.saturating_add(bytes.len() as u64);
+            }
+        }
+        to.push_image(&self.digest, OCI_MANIFEST, self.manifest.clone()).await?;
+        Ok(sent)
     }
 
     /// Writes an OCI image layout into `folder`, which is made when absent. The image is named `name` in its
@@ -230,7 +237,7 @@ impl PackedImage {
     /// # Errors
     /// The folder cannot be written.
     pub fn write_layout(&self, folder: &Path, name: Option<&str>) -> Result<(), PackError> {
-        let annotation = |name: &str| (REF_NAME.to_owned(), name.to_owned());
+        let annotation = |name: &str| (NAME.to_owned(), name.to_owned());
         let index = self.index(name.map(annotation).into_iter().collect());
         let blobs = self.blobs.iter().chain([(&self.digest, &self.manifest)]);
         for (digest, bytes) in blobs {

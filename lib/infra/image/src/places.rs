@@ -1,4 +1,4 @@
-//! Places for pulls at each registry: how many requests and transfers it serves us at the same time.
+//! Places for each host or namespace: how many requests and transfers it has at the same time.
 //!
 //! A registry that hangs takes the places of its own host and leaves the others. Among the pulls that wait for the same
 //! host, the one that has waited longest is next.
@@ -8,23 +8,24 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The places at all registries.
-pub(crate) struct Places {
+/// The places of all hosts.
+pub struct Places {
     per_host: usize,
     hosts: Mutex<BTreeMap<String, Arc<Semaphore>>>,
 }
 
 /// A place that is taken, until it is dropped.
-pub(crate) type Place = Option<OwnedSemaphorePermit>;
+pub type Place = Option<OwnedSemaphorePermit>;
 
 impl Places {
-    pub(crate) fn new(per_host: usize) -> Self {
+    /// So many places for each host, at least one.
+    pub fn new(per_host: usize) -> Self {
         // Without a place nothing would ever be pulled.
         Self { per_host: per_host.max(1), hosts: Mutex::default() }
     }
 
-    /// A place for a pull from `host`, as soon as there is one.
-    pub(crate) async fn take(&self, host: &str) -> Place {
+    /// A place of `host`, as soon as there is one. It is free again when the value is dropped.
+    pub async fn take(&self, host: &str) -> Place {
         let places = {
             let mut hosts = self.hosts.lock();
             // Nothing is kept of hosts without pulls.
@@ -34,6 +35,11 @@ impl Places {
         };
         // It is never closed.
         places.acquire_owned().await.ok()
+    }
+
+    /// How many hosts something is kept of.
+    pub fn hosts(&self) -> usize {
+        self.hosts.lock().len()
     }
 }
 
@@ -81,7 +87,7 @@ mod tests {
         assert!(places.take("honest").now_or_never().is_some());
         drop(taken);
         assert!(places.take("another").now_or_never().is_some());
-        assert_eq!(places.hosts.lock().len(), 1, "nothing is kept of hosts");
+        assert_eq!(places.hosts(), 1, "nothing is kept of hosts");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     layers::{Assembly, Layer, LayerError, apply},
     limits::{CONFIG_BYTES_MAX, Concurrency, Limits, Timeouts},
     manifest::{Descriptor, Document, ManifestError, Platform, choose, labels, parse},
-    places::Places,
+    places::{Place, Places},
     policy::Policy,
     reference::{CanonicalReference, Reference, Repository},
     registries::{Config, Endpoint, candidates},
@@ -26,6 +26,7 @@ use crate::{
     spool::Spool,
     unpacking::Rooms,
 };
+use bytes::Bytes;
 use parking_lot::RwLock;
 
 /// Bytes between two calls of a progress callback within a layer.
@@ -157,9 +158,31 @@ impl Puller {
         Self { config: Arc::new(config), ..self.clone() }
     }
 
-    /// The disk that spool files and the caller's caches share.
-    pub fn disk(&self) -> &DiskBudget {
-        &self.config.disk
+    /// A puller with credentials of its own, which shares places and room with this one, but neither connections nor tokens.
+    #[must_use]
+    pub fn with_keyring(&self, keyring: Keyring) -> Self {
+        let shared = SharedKeyring::default();
+        shared.set(keyring);
+        let config = PullerConfig { keyring: shared, ..(*self.config).clone() };
+        let registry = Arc::new(OciRegistry::new(&config));
+        Self { config: Arc::new(config), registry, ..self.clone() }
+    }
+
+    /// Whether a registry delivers the content of a digest to these credentials: what is held already may only then be
+    /// given to who asks with them.
+    ///
+    /// # Errors
+    /// No registry delivers it.
+    pub async fn check(&self, reference: &CanonicalReference) -> Result<(), PullError> {
+        self.check_policy(reference).await?;
+        self.head(reference.repository(), &reference.digest().to_string(), true).await.map(|_| ())
+    }
+
+    /// The same puller with spool files within another budget.
+    #[must_use]
+    pub fn with_disk(&self, disk: DiskBudget) -> Self {
+        let config = PullerConfig { disk, ..(*self.config).clone() };
+        Self { config: Arc::new(config), ..self.clone() }
     }
 
     /// The credentials in force, to be replaced when pull secrets change.
@@ -167,18 +190,22 @@ impl Puller {
         &self.config.keyring
     }
 
-    pub(crate) fn registry(&self) -> &dyn Registry {
-        &*self.registry
+    pub(crate) fn registry(&self) -> &Arc<dyn Registry> {
+        &self.registry
     }
 
-    /// The content a reference stands for now. A digest stands for itself, without asking anybody.
+    pub(crate) fn config(&self) -> &PullerConfig {
+        &self.config
+    }
+
+    /// The content a reference stands for now. A digest stands for itself, without a request.
     ///
     /// # Errors
     /// No registry knows the tag, or the reference cannot be pulled.
     pub async fn resolve(&self, reference: &Reference) -> Result<CanonicalReference, PullError> {
         match (reference.tag(), reference.digest()) {
             (None, Some(digest)) => Ok(reference.at(digest.clone())),
-            (Some(tag), None) => Ok(reference.at(self.resolve_tag(reference, tag).await?)),
+            (Some(tag), None) => Ok(reference.at(self.head(reference.repository(), tag, false).await?)),
             (Some(_), Some(_)) => Err(PullError::Unpullable(
                 "Docker references with both a tag and digest are currently not supported".to_owned(),
             )),
@@ -188,8 +215,9 @@ impl Puller {
         }
     }
 
-    async fn resolve_tag(&self, reference: &Reference, tag: &str) -> Result<Digest, PullError> {
-        let endpoints = self.endpoints(reference.repository(), false).await.map_err(PullError::Source)?;
+    /// The digest of what a tag or digest names.
+    async fn head(&self, repository: &Repository, tag: &str, by_digest: bool) -> Result<Digest, PullError> {
+        let endpoints = self.endpoints(repository, by_digest).await.map_err(PullError::Source)?;
         let mut failed = Vec::new();
         for endpoint in endpoints {
             let place = self.places.take(&endpoint.host).await;
@@ -228,6 +256,18 @@ impl Puller {
     where
         F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
     {
+        let (endpoint, _place, manifest) = self.manifest(reference).await?;
+        let content = self.content(&endpoint, &manifest, select, on_progress);
+        let (labels, files) = self.within_deadline(Box::pin(content)).await?;
+        Ok(PulledImage { reference: reference.clone(), labels, files })
+    }
+
+    /// The manifest of an image, with the first endpoint that has it. The place at that endpoint is for reading the
+    /// rest of the image.
+    pub(crate) async fn manifest(
+        &self,
+        reference: &CanonicalReference,
+    ) -> Result<(Endpoint, Place, Bytes), PullError> {
         self.check_policy(reference).await?;
         let endpoints = self.endpoints(reference.repository(), true).await.map_err(PullError::Copy)?;
         let mut failed = Vec::new();
@@ -238,11 +278,7 @@ impl Puller {
             let manifest =
                 self.within_deadline(async { Ok(self.registry.manifest(&endpoint, digest).await) });
             match manifest.await? {
-                Ok(manifest) => {
-                    let content = self.content(&endpoint, &manifest, select, on_progress);
-                    let (labels, files) = self.within_deadline(Box::pin(content)).await?;
-                    return Ok(PulledImage { reference: reference.clone(), labels, files });
-                }
+                Ok(manifest) => return Ok((endpoint, place, manifest)),
                 Err(error) => {
                     drop(place);
                     failed.push((endpoint, error));
@@ -303,7 +339,7 @@ impl Puller {
         Ok((labels, Files::new(resolved, content)))
     }
 
-    async fn endpoints(
+    pub(crate) async fn endpoints(
         &self,
         repository: &Repository,
         by_digest: bool,
@@ -329,11 +365,6 @@ impl Puller {
             .map_err(|_| PullError::Copy(SourceError::Interrupted))?
             .map_err(PullError::Policy)?;
         policy.check(reference).map_err(|error| PullError::Copy(error.into()))
-    }
-
-    /// Where a reference is pushed to: the registry itself, never a mirror.
-    pub(crate) async fn primary(&self, repository: &Repository) -> Result<Option<Endpoint>, SourceError> {
-        Ok(self.endpoints(repository, true).await?.pop())
     }
 
     /// Config and layers of the image for our platform.
@@ -462,9 +493,6 @@ fn all_failed(mut failed: Vec<(Endpoint, RegistryError)>) -> SourceError {
     if failed.is_empty() {
         return SourceError::Registry(primary);
     }
-    let mirrors: Vec<String> = failed
-        .into_iter()
-        .map(|(endpoint, error)| format!("[{}/{}: {error}]", endpoint.host, endpoint.repository))
-        .collect();
-    SourceError::Mirrors { mirrors: mirrors.join("\n"), primary }
+    let mirrors = failed.into_iter().map(|(at, error)| (format!("{}/{}", at.host, at.repository), error));
+    SourceError::Mirrors { mirrors: mirrors.collect(), primary }
 }

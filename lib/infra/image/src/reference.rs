@@ -103,6 +103,22 @@ impl Reference {
         parse(text).map_err(|cause| ReferenceError { reference: text.to_owned(), cause })
     }
 
+    /// Parses as kubelets do: what has no registry is one of Docker Hub, and what has neither tag nor digest is the
+    /// tag `latest`. A tag beside a digest is dropped.
+    ///
+    /// # Errors
+    /// The text is no reference.
+    pub fn familiar(text: &str) -> Result<Self, ReferenceError> {
+        let (domain, remainder) = split_domain(text);
+        let mut reference = Self::parse(&format!("{domain}/{remainder}"))?;
+        match (&reference.tag, &reference.digest) {
+            (None, None) => reference.tag = Some("latest".to_owned()),
+            (Some(_), Some(_)) => reference.tag = None,
+            _ => {}
+        }
+        Ok(reference)
+    }
+
     /// Domain and path.
     pub fn repository(&self) -> &Repository {
         &self.repository
@@ -230,4 +246,16 @@ fn split_domain(text: &str) -> (String, String) {
         return (domain.to_owned(), format!("{OFFICIAL_REPOSITORY}/{remainder}"));
     }
     (domain.to_owned(), remainder.to_owned())
+}
+
+/// Whether a text is an image reference as container tools take it: short names are, which pulling refuses.
+///
+/// # Errors
+/// It is none; the text is upstream's.
+pub fn image_syntax(text: &str) -> Result<(), String> {
+    match Reference::parse(text) {
+        Ok(_) => Ok(()),
+        Err(error) if error.cause == ReferenceCause::NotCanonical => Ok(()),
+        Err(error) => Err(error.cause.to_string()),
+    }
 }

@@ -15,7 +15,6 @@ mod client;
 mod dial;
 mod http;
 mod layout;
-mod memory;
 mod offline;
 mod scheme;
 mod tls;
@@ -23,8 +22,9 @@ mod tls;
 #[doc(hidden)]
 pub use auth::read_login;
 pub use client::OciRegistry;
+pub use dial::is_link_local;
+pub(crate) use layout::{LAYOUT_FILE, NAME};
 pub use layout::{LayoutError, LayoutRegistry};
-pub use memory::MemoryRegistry;
 pub use offline::NoRegistry;
 pub(crate) use tls::check as check_certificates;
 
@@ -38,6 +38,14 @@ pub enum RegistryError {
         action: String,
         /// What the network said.
         cause: String,
+    },
+    /// No host has the registry's name, or that of a host that the registry leads to.
+    #[error("{action}: dial tcp: lookup {host}: no such host")]
+    UnknownHost {
+        /// What was being done.
+        action: String,
+        /// The name.
+        host: String,
     },
     /// The registry answered with an error.
     #[error("{action}: {message}")]
@@ -56,6 +64,14 @@ pub enum RegistryError {
         action: String,
         /// The registry's or token endpoint's own words.
         message: String,
+    },
+    /// The answer comes so slowly that waiting for it keeps others from theirs. It may be faster another time.
+    #[error("{action}: {cause}")]
+    TooSlow {
+        /// What was being done.
+        action: String,
+        /// How slow it is.
+        cause: String,
     },
     /// An answer that is not what the protocol says or that exceeds a limit, or something that must not be used: the
     /// same request fails again.
@@ -77,7 +93,11 @@ impl RegistryError {
         match self {
             Self::Connection { .. } => true,
             Self::Status { status, .. } => *status == 429 || *status >= 500,
-            Self::Unauthorized { .. } | Self::Unusable { .. } | Self::Certificates(_) => false,
+            Self::UnknownHost { .. }
+            | Self::Unauthorized { .. }
+            | Self::TooSlow { .. }
+            | Self::Unusable { .. }
+            | Self::Certificates(_) => false,
         }
     }
 }
@@ -90,6 +110,15 @@ pub(crate) fn digest_mismatch(action: String, expected: &Digest, actual: &Digest
 /// An answer over its limit.
 pub(crate) fn too_large(action: String, limit: u64) -> RegistryError {
     RegistryError::Unusable { action, cause: format!("the answer has more than {limit} bytes") }
+}
+
+/// The bytes of a blob that is uploaded.
+#[derive(Debug)]
+pub enum BlobContent {
+    /// In memory.
+    Memory(Bytes),
+    /// In a file, because they are many.
+    File(tempfile::TempPath),
 }
 
 /// What a puller and a packer need of a registry.
@@ -105,10 +134,18 @@ pub trait Registry: Send + Sync {
     /// The bytes of a blob, *not* checked: the reader computes the digest.
     async fn blob(&self, at: &Endpoint, digest: &Digest) -> Result<BlobStream, RegistryError>;
 
-    /// Uploads a blob unless the repository has it.
-    async fn push_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError>;
+    /// Whether the repository has a blob.
+    async fn has_blob(&self, at: &Endpoint, digest: &Digest) -> Result<bool, RegistryError>;
 
-    /// Stores a manifest under a tag or digest.
+    /// Uploads a blob.
+    async fn push_blob(
+        &self,
+        at: &Endpoint,
+        digest: &Digest,
+        content: &BlobContent,
+    ) -> Result<(), RegistryError>;
+
+    /// Stores a manifest under a tag or digest; in an image layout under any name.
     async fn push_manifest(
         &self,
         at: &Endpoint,

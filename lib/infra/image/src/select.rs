@@ -1,6 +1,6 @@
 //! Which part of an image is wanted: decided by the caller once the image's labels are known.
 
-use std::fmt;
+use thiserror::Error;
 
 /// The wanted files of an image: folders or files, by path. Everything else is skipped while it streams by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +10,8 @@ pub struct Select {
 }
 
 /// Why an image is not wanted after all, in the words for its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
 pub struct Refusal {
     message: String,
     terminal: bool,
@@ -24,7 +25,8 @@ impl Refusal {
 
     /// A refusal that stays as long as the reference is the same.
     pub fn terminal(message: impl Into<String>) -> Self {
-        Self { message: message.into(), terminal: true }
+        // controller-runtime's prefix, which upstream's users see at this very place.
+        Self { message: format!("terminal error: {}", message.into()), terminal: true }
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
@@ -37,16 +39,6 @@ impl From<String> for Refusal {
         Self::retry(message)
     }
 }
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // controller-runtime's prefix, which upstream's users see at this very place.
-        let prefix = if self.terminal { "terminal error: " } else { "" };
-        write!(f, "{prefix}{}", self.message)
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 impl Select {
     /// Everything in the image.

@@ -45,7 +45,7 @@ impl Meter {
         next.unwrap_or_else(|| {
             let cause =
                 "the registry sent next to nothing for a while, and other images were waiting".to_owned();
-            Some(Err(RegistryError::Unusable { action: self.action.clone(), cause }))
+            Some(Err(RegistryError::TooSlow { action: self.action.clone(), cause }))
         })
     }
 
@@ -71,7 +71,7 @@ impl Meter {
                 let cause = format!(
                     "the registry sent less than {bytes_per_second} bytes a second for {seconds} seconds"
                 );
-                return Err(RegistryError::Unusable { action: self.action.clone(), cause });
+                return Err(RegistryError::TooSlow { action: self.action.clone(), cause });
             }
             let over = self.least.over;
             self.wanted = self.least.bytes_per_second.saturating_mul(over.as_secs());

@@ -14,6 +14,7 @@ use std::{
 use crate::{
     disk::{DiskBudget, DiskCharge},
     limits::SPOOL_MEMORY_BYTES_MAX,
+    puller::Puller,
 };
 
 /// Bytes gathered before they are written to the file.
@@ -27,7 +28,7 @@ pub(crate) struct Extent {
 }
 
 /// Takes bytes in; ends as [`Content`].
-pub(crate) struct Spool {
+pub struct Spool {
     folder: PathBuf,
     memory_max: usize,
     /// Everything, or what was not written to the file yet.
@@ -48,7 +49,11 @@ impl Spool {
         self.written + self.pending.len() as u64
     }
 
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Adds bytes at the end.
+    ///
+    /// # Errors
+    /// The disk failed, or there is no room left in its budget.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.pending.extend_from_slice(bytes);
         let pending_max = if self.file.is_some() { WRITE_BUFFER_BYTES } else { self.memory_max };
         if self.pending.len() > pending_max { self.flush() } else { Ok(()) }
@@ -85,6 +90,15 @@ impl Spool {
         Ok(())
     }
 
+    /// A reader of everything.
+    ///
+    /// # Errors
+    /// As of [`Spool::append`].
+    pub fn into_reader(self) -> io::Result<FileReader> {
+        let length = self.len();
+        Ok(FileReader::new(self.finish()?, Extent { offset: 0, length }))
+    }
+
     pub(crate) fn finish(mut self) -> io::Result<Content> {
         if self.file.is_some() {
             self.flush()?;
@@ -93,6 +107,18 @@ impl Spool {
             Some(file) => Content::File(Arc::new(SpoolFile { file, _charge: self.charge })),
             None => Content::Memory(self.pending.into()),
         })
+    }
+}
+
+impl Puller {
+    /// A spool file of this puller's, for content that is no image.
+    pub fn spool(&self) -> Spool {
+        Spool::new(self.config().spool_dir.clone(), self.disk())
+    }
+
+    /// The disk that spool files and the caller's caches share.
+    pub fn disk(&self) -> &DiskBudget {
+        &self.config().disk
     }
 }
 
@@ -182,6 +208,19 @@ mod tests {
             assert_eq!(matches!(content, Content::Memory(_)), in_memory);
             assert_eq!(read(&content, 6, 5), b"world");
             assert_eq!(read(&content, 0, 5), b"hello");
+        }
+    }
+
+    #[test]
+    fn everything_is_read_by_as_many_readers_as_there_are() {
+        let mut spool = spool(4);
+        spool.append(b"hello ").expect("appends");
+        spool.append(b"world").expect("appends");
+        let reader = spool.into_reader().expect("finishes");
+        for mut reader in [reader.clone(), reader] {
+            let mut text = String::new();
+            reader.read_to_string(&mut text).expect("reads");
+            assert_eq!(text, "hello world");
         }
     }
 

@@ -90,11 +90,6 @@ pub struct AccountRef {
 }
 
 impl AccountRef {
-    /// The user name under which the API server knows the account.
-    pub fn user_name(&self) -> String {
-        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
-    }
-
     /// Accepts only names that a ServiceAccount can have. They become parts of a URL.
     ///
     /// # Errors

@@ -126,10 +126,13 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let (method, host, count) = (request.method().clone(), self.host.clone(), self.count.clone());
+        let uri = request.uri().clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await;
-            count.count(&method, &host, answer.as_ref().ok().map(Response::status));
+            let status = answer.as_ref().ok().map(Response::status);
+            tracing::debug!(%method, %uri, status = status.map(|status| status.as_u16()), "API server asked");
+            count.count(&method, &host, status);
             answer
         })
     }

@@ -4,8 +4,7 @@ use std::{
     collections::BTreeSet, fmt::Debug, future::Future, panic::AssertUnwindSafe, sync::Arc, time::Duration,
 };
 
-use futures::{FutureExt, StreamExt, future::BoxFuture};
-use k8s_openapi::ClusterResourceScope;
+use futures::{FutureExt, StreamExt};
 use kube::{Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
 use serde::de::DeserializeOwned;
 use tokio::{task::JoinSet, time::Instant};
@@ -71,41 +70,47 @@ pub struct Settings {
     pub chance: Chance,
 }
 
+/// What a controller does with the objects of a kind.
+pub trait Reconciler: Send + Sync + 'static {
+    /// The kind.
+    type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static;
+    /// What reconciles of its objects depend on.
+    type Interest: Interest;
+
+    /// The condition that sums an object up: by its state objects are counted. Empty where they are not.
+    const CONDITION: &'static str;
+
+    /// Status and reason of that condition.
+    fn state(object: &Self::Object) -> Option<(&str, &str)>;
+
+    /// One reconcile; which interests wake the object from then on.
+    fn reconcile(
+        &self,
+        object: &Self::Object,
+    ) -> impl Future<Output = (Next, BTreeSet<Self::Interest>)> + Send;
+
+    /// Reports on an object that its reconcile panicked.
+    fn report_panic(&self, object: &Self::Object) -> impl Future<Output = ()> + Send;
+}
+
 /// Runs until `shutdown`; reconciles under way get 3 s to finish and are aborted then.
 ///
 /// Objects are served in the order in which they were asked for. Those that do not parse are logged and left out;
-/// the others go on. `reconcile` returns which of the `interests` wake the object from then on. `report_panic` is called
-/// with an object whose reconcile panicked, to say so on the object.
-pub async fn run<K, I, R, F, P, G>(
+/// the others go on.
+pub async fn run<R: Reconciler>(
     settings: Settings,
-    source: Source<K>,
-    interests: &Interests<I>,
+    source: Source<R::Object>,
+    interests: &Interests<R::Interest>,
     metrics: ControllerMetrics,
     shutdown: CancellationToken,
-    reconcile: R,
-    report_panic: P,
-) where
-    K: Resource<DynamicType = (), Scope = ClusterResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Send
-        + Sync
-        + 'static,
-    I: Interest,
-    R: Fn(Arc<K>) -> F + Send + Sync + 'static,
-    F: Future<Output = (Next, BTreeSet<I>)> + Send + 'static,
-    P: Fn(Arc<K>) -> G + Send + Sync + 'static,
-    G: Future<Output = ()> + Send + 'static,
-{
+    reconciler: R,
+) {
     let name = settings.name;
     let concurrency = usize::from(settings.concurrency.max(1));
     let backoff = Backoff::new(settings.backoff);
     let mut queue = Queue::new(metrics.queue());
     metrics.workers_max(settings.concurrency);
-    let reconcile: Work<K, (Next, BTreeSet<I>)> = Box::new(move |object| reconcile(object).boxed());
-    let report_panic: Work<K, ()> = Box::new(move |object| report_panic(object).boxed());
-    let shared = Arc::new(Shared { settings, reconcile, report_panic, metrics, backoff });
+    let shared = Arc::new(Shared { settings, reconciler, metrics, backoff });
     let (store, listed) = (source.store.clone(), source.listed());
     let (mut changes, ready) = source.into_parts();
     let waiting = interests.join();
@@ -118,7 +123,7 @@ pub async fn run<K, I, R, F, P, G>(
     loop {
         while begun && running.len() < concurrency {
             let Some(next) = queue.take() else { break };
-            let object = store.get(&ObjectRef::new(&next));
+            let object = store.get(&object_ref(&next));
             let uid = object.as_ref().and_then(|object| object.uid()).unwrap_or_default();
             waiting.state.lock().begin(&next, &uid);
             running.spawn(turn(next, uid, object, shared.clone()));
@@ -144,7 +149,7 @@ pub async fn run<K, I, R, F, P, G>(
                 Err(error) => tracing::error!(controller = name, %error, "reconcile ended"),
             },
             Some(change) = changes.next() => match change {
-                Ok(object) => queue.ask(&object.name_any()),
+                Ok(object) => queue.ask(&object_key(&object)),
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
             },
             () = &mut may_begin, if !begun => begun = true,
@@ -168,6 +173,20 @@ pub async fn run<K, I, R, F, P, G>(
     }
 }
 
+/// The name of an object in queues, interests, logs and metrics: with its namespace, `<namespace>/<name>`.
+pub fn object_key(object: &impl Resource) -> String {
+    let name = object.name_any();
+    object.namespace().map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"))
+}
+
+/// The object of a key. Names have no slash.
+fn object_ref<K: Resource<DynamicType = ()>>(key: &str) -> ObjectRef<K> {
+    match key.split_once('/') {
+        Some((namespace, name)) => ObjectRef::new(name).within(namespace),
+        None => ObjectRef::new(key),
+    }
+}
+
 /// When an object is worked on again although nothing happens to it.
 enum Again {
     Never,
@@ -175,18 +194,14 @@ enum Again {
     Retry(Duration),
 }
 
-/// What is done with an object.
-type Work<K, T> = Box<dyn Fn(Arc<K>) -> BoxFuture<'static, T> + Send + Sync>;
-
-struct Shared<K, I> {
+struct Shared<R> {
     settings: Settings,
-    reconcile: Work<K, (Next, BTreeSet<I>)>,
-    report_panic: Work<K, ()>,
+    reconciler: R,
     metrics: ControllerMetrics,
     backoff: Backoff<String>,
 }
 
-impl<K, I> Shared<K, I> {
+impl<R> Shared<R> {
     /// After which time an object is tried again that has failed once more.
     fn wait(&self, name: &str) -> Duration {
         self.backoff.failed(name.to_owned(), self.settings.chance.fraction())
@@ -203,14 +218,14 @@ struct Ended<I> {
 }
 
 /// The turn of an object: it may have gone between its event and now.
-async fn turn<K: Resource<DynamicType = ()> + Clone, I: Interest>(
+async fn turn<R: Reconciler>(
     name: String,
     uid: String,
-    object: Option<Arc<DeserializeGuard<K>>>,
-    shared: Arc<Shared<K, I>>,
-) -> Ended<I> {
+    object: Option<Arc<DeserializeGuard<R::Object>>>,
+    shared: Arc<Shared<R>>,
+) -> Ended<R::Interest> {
     let Some(object) = object else {
-        shared.metrics.gone(&K::kind(&()), &name);
+        shared.metrics.objects().gone(&R::Object::kind(&()), &name);
         // Another one of its name begins anew.
         shared.backoff.succeeded(&name);
         return Ended { name, uid, again: Again::Never, interests: Some(BTreeSet::new()) };
@@ -220,14 +235,14 @@ async fn turn<K: Resource<DynamicType = ()> + Clone, I: Interest>(
 }
 
 /// One reconcile; returns when another one is wanted, and the interests unless it panicked.
-async fn one<K: Resource<DynamicType = ()> + Clone, I: Interest>(
-    guarded: Arc<DeserializeGuard<K>>,
-    shared: Arc<Shared<K, I>>,
-) -> (Again, Option<BTreeSet<I>>) {
-    let name = guarded.name_any();
+async fn one<R: Reconciler>(
+    guarded: Arc<DeserializeGuard<R::Object>>,
+    shared: Arc<Shared<R>>,
+) -> (Again, Option<BTreeSet<R::Interest>>) {
+    let name = object_key(&*guarded);
     let controller = shared.settings.name;
     let object = match &guarded.0 {
-        Ok(object) => Arc::new(object.clone()),
+        Ok(object) => object,
         Err(invalid) => {
             tracing::error!(controller, name, error = %invalid, "object does not parse and is left alone");
             return (Again::Never, Some(BTreeSet::new()));
@@ -236,13 +251,15 @@ async fn one<K: Resource<DynamicType = ()> + Clone, I: Interest>(
     shared.metrics.begins();
     let started = Instant::now();
     let span = tracing::info_span!("reconcile", controller, name, outcome = tracing::field::Empty);
-    let reconcile = async { (shared.reconcile)(object.clone()).await };
+    if !R::CONDITION.is_empty() {
+        shared.metrics.objects().observe(object, R::CONDITION, R::state(object));
+    }
+    let reconcile = Box::pin(shared.reconciler.reconcile(object));
     let (next, interests) = match AssertUnwindSafe(reconcile).catch_unwind().instrument(span.clone()).await {
         Ok((next, interests)) => (next, Some(interests)),
         Err(panic) => {
             shared.metrics.panicked();
-            let report = async { (shared.report_panic)(object).await };
-            if AssertUnwindSafe(report).catch_unwind().await.is_err() {
+            if AssertUnwindSafe(shared.reconciler.report_panic(object)).catch_unwind().await.is_err() {
                 tracing::error!(controller, name, "reporting a panic panicked");
             }
             (Next::Retry(format!("panic: {}", panic_text(panic.as_ref()))), None)
@@ -258,7 +275,7 @@ async fn one<K: Resource<DynamicType = ()> + Clone, I: Interest>(
 }
 
 /// When another reconcile is wanted.
-fn again<K, I>(next: Next, name: &str, shared: &Shared<K, I>) -> Again {
+fn again<R>(next: Next, name: &str, shared: &Shared<R>) -> Again {
     let controller = shared.settings.name;
     match next {
         Next::Await => {

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use kube::{Client, api::ApiResource};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject},
+};
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -19,6 +22,17 @@ pub struct Kind {
     pub resource: ApiResource,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
+}
+
+impl Kind {
+    /// Its objects; those of a namespace where it has namespaces.
+    pub fn api(&self, client: &Client, namespace: &str) -> Api<DynamicObject> {
+        if self.namespaced && !namespace.is_empty() {
+            Api::namespaced_with(client.clone(), namespace, &self.resource)
+        } else {
+            Api::all_with(client.clone(), &self.resource)
+        }
+    }
 }
 
 /// Why a kind could not be mapped.

@@ -142,7 +142,8 @@ pub struct ProcessSettings {
 pub struct FlagError(String);
 
 impl FlagError {
-    fn of(error: impl Display) -> Self {
+    /// With this sentence.
+    pub fn of(error: impl Display) -> Self {
         Self(error.to_string())
     }
 }

@@ -8,7 +8,9 @@
 mod limit;
 mod metrics;
 mod pace;
+mod peer;
 mod places;
+mod reviews;
 
 use std::{
     io,
@@ -29,12 +31,15 @@ use axum_server::{
 };
 use hyper_util::rt::TokioTimer;
 use pace::{Pace, PacedAcceptor};
+use peer::PeerAcceptor;
 use places::Places;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 pub use metrics::metrics_router;
+pub use peer::PeerCertificates;
+pub use reviews::{Decision, Kept, Reviews, bearer};
 
 /// Bytes of an answer that wait for the client in this process, beside the piece that is being read. Headers of a
 /// request are as long at most.
@@ -166,7 +171,7 @@ pub async fn serve(
                     .handshake_timeout(limits.header_timeout)
                     .acceptor(acceptor);
                 // Said once, and after the acceptor: a second time panics, and a new acceptor forgets it.
-                server.acceptor(acceptor).http1_only().serve(service).await
+                server.acceptor(PeerAcceptor(acceptor)).http1_only().serve(service).await
             }
         }
     };

@@ -13,7 +13,11 @@ use std::{
 
 use educe::Educe;
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
 
 /// How long changes are gathered.
 const GATHER: Duration = Duration::from_millis(50);
@@ -205,6 +209,14 @@ impl<I: Interest> State<I> {
                 }
             }
         }
+    }
+}
+
+/// Calls `then` whenever a value has changed, until `shutdown`.
+pub async fn on_change<T>(mut value: watch::Receiver<T>, shutdown: &CancellationToken, then: impl Fn()) {
+    // The sender is gone at the end of the process only; then nothing changes any more.
+    while let Some(Ok(())) = shutdown.run_until_cancelled(value.changed()).await {
+        then();
     }
 }
 

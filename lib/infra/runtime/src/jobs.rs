@@ -39,7 +39,7 @@ pub struct JobContext<P> {
     pub progress: watch::Sender<Option<P>>,
 }
 
-/// How a job stands.
+/// The state of a job.
 #[derive(Debug)]
 pub enum Job<T, P, E> {
     /// It runs. The object is reconciled again when it ends.
@@ -102,7 +102,7 @@ where
         Self(Arc::new(Shared { jobs: Mutex::default(), ended, backoff: Backoff::new(backoff), chance }))
     }
 
-    /// How the job `key` stands, which `object` needs from now on. It is started unless it runs, has ended since the
+    /// The state of the job `key`, which `object` needs from now on. It is started unless it runs, has ended since the
     /// last request, or failed and is held back. An object needs one job: another one that it requested is released.
     pub fn request<F>(&self, object: &str, key: &str, start: impl FnOnce(JobContext<P>) -> F) -> Job<T, P, E>
     where
@@ -143,6 +143,11 @@ where
     /// Whether `object` has requested the job `key` and was not given its success yet.
     pub fn has(&self, object: &str, key: &str) -> bool {
         self.0.jobs.lock().get(key).is_some_and(|entry| entry.objects.contains_key(object))
+    }
+
+    /// Whether `object` has requested a job, whichever, and was not given its success yet.
+    pub fn is_wanted(&self, object: &str) -> bool {
+        self.0.jobs.lock().values().any(|entry| entry.objects.contains_key(object))
     }
 
     /// Whether a job that `object` has requested runs.

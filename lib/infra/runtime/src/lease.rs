@@ -45,8 +45,16 @@ pub struct Terms {
     pub duration: Duration,
     /// How long the leader tries to renew before it gives up.
     pub renew_deadline: Duration,
-    /// Time between attempts.
+    /// Time between attempts of a candidate, and of a leader after one that failed.
     pub retry: Duration,
+}
+
+impl Terms {
+    /// Time after which a lease that was renewed is renewed again: later than after an attempt that failed, since each
+    /// renewal is a write that etcd keeps.
+    fn renewal(self) -> Duration {
+        self.retry + self.retry / 3
+    }
 }
 
 /// Upstream's timing: 137 s, 107 s, 26 s.
@@ -100,6 +108,8 @@ pub struct Elector {
     fence: Fence,
     chance: Chance,
     followed: Mutex<Option<Observed>>,
+    /// The lease as it was written last, if nothing else is known of it since.
+    written: Mutex<Option<Lease>>,
 }
 
 impl Elector {
@@ -115,6 +125,7 @@ impl Elector {
             fence: Fence::default(),
             chance: Chance::default(),
             followed: Mutex::default(),
+            written: Mutex::default(),
         }
     }
 
@@ -238,21 +249,26 @@ impl Elector {
     }
 
     async fn renew(&self, observed: &mut Option<Observed>) {
-        let mut renewed = Instant::now();
+        let (mut renewed, mut wait) = (Instant::now(), self.terms.renewal());
         loop {
-            tokio::time::sleep(self.terms.retry).await;
+            tokio::time::sleep(wait).await;
             match self.attempt(observed).await {
-                Ok(true) => renewed = Instant::now(),
+                Ok(true) => (renewed, wait) = (Instant::now(), self.terms.renewal()),
                 Ok(false) => {
                     // Another process has it.
                     self.fence.set(&self.name, Instant::now());
                     return;
                 }
-                Err(error) => tracing::warn!(lease = self.name, %error, "renewing the lease"),
+                Err(error) => {
+                    tracing::warn!(lease = self.name, %error, "renewing the lease");
+                    wait = self.terms.retry;
+                }
             }
-            if renewed.elapsed() + self.terms.retry > self.terms.renew_deadline {
+            let left = self.terms.renew_deadline.saturating_sub(renewed.elapsed());
+            if left.is_zero() {
                 return;
             }
+            wait = wait.min(left);
         }
     }
 
@@ -268,16 +284,20 @@ impl Elector {
     }
 
     async fn write(&self, observed: &mut Option<Observed>) -> Result<bool, kube::Error> {
+        let written = self.written.lock().take();
+        if let Some(lease) = written
+            && self.replace(lease, false).await?
+        {
+            return Ok(true);
+        }
+        // Another client has written it, or it is not known yet.
         let Some(lease) = bounded(self.api.get_opt(&self.name)).await? else {
             let lease = Lease {
                 metadata: ObjectMeta { name: Some(self.name.clone()), ..Default::default() },
                 spec: Some(self.record(None, false)),
             };
-            return match bounded(self.api.create(&PostParams::default(), &lease)).await {
-                Ok(_) => Ok(true),
-                Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
-                Err(error) => Err(error),
-            };
+            let created = bounded(self.api.create(&PostParams::default(), &lease)).await;
+            return self.note(created);
         };
         let spec = lease.spec.clone().unwrap_or_default();
         observe(observed, spec.clone());
@@ -285,10 +305,23 @@ impl Elector {
         let Step::Take { transition } = decide(&spec, &self.identity, unchanged_for) else {
             return Ok(false);
         };
-        let lease = Lease { spec: Some(self.record(Some(&spec), transition)), ..lease };
-        match bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await {
-            Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
+        self.replace(lease, transition).await
+    }
+
+    /// Writes our record in the place of one that was read or written; `false` when another client was first.
+    async fn replace(&self, lease: Lease, transition: bool) -> Result<bool, kube::Error> {
+        let lease = Lease { spec: Some(self.record(lease.spec.as_ref(), transition)), ..lease };
+        self.note(bounded(self.api.replace(&self.name, &PostParams::default(), &lease)).await)
+    }
+
+    fn note(&self, answer: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
+        match answer {
+            Ok(lease) => {
+                *self.written.lock() = Some(lease);
+                Ok(true)
+            }
+            // The Lease was changed, created or deleted by another client.
+            Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(false),
             Err(error) => Err(error),
         }
     }

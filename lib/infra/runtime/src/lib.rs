@@ -37,27 +37,32 @@ pub use client::{
     if_exists, patch_as, post_as,
 };
 pub use clock::{Clock, SystemClock};
-pub use controller::{Next, PANIC_REPORT, Settings as ControllerSettings, run as run_controller};
+pub use controller::{
+    Next, PANIC_REPORT, Reconciler, Settings as ControllerSettings, object_key, run as run_controller,
+};
 pub use discovery::{Discovery, DiscoveryError, Kind};
 pub use events::EventPublisher;
 pub use fence::{Fence, Lapsed};
 pub use flags::{FlagError, ProcessFlags, ProcessSettings};
 pub use gates::{FeatureGates, GateSyntax, log_gates};
-pub use interests::{Interest, Interests, Wanted};
+pub use interests::{Interest, Interests, Wanted, on_change};
 pub use jobs::{Job, JobContext, JobEnded, Jobs, Panicked};
 pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, ObjectStates, RequestCount};
 pub use object::{ObjectWriter, OwnWrites, api_text, is_namespace_missing, is_namespace_terminating};
 pub use process::{Process, ProcessError, run_main};
-pub use pull_secrets::{PullSecretError, PullSecrets};
+pub use pull_secrets::{PullSecretError, PullSecrets, keyring_of};
 pub use source::{Newest, Source};
 pub use telemetry::{Traces, init as init_logs};
 pub use watch::{Changed, OwnerChanged, Seen, WatchManager, Watched};
 
-pub use http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve};
+pub use http::{
+    Decision, HttpError, Kept, PeerCertificates, Reviews, ServerLimits, bearer, health_router, listen,
+    metrics_router, serve,
+};
 pub use shutdown::{ends_in_time, on_signal, run_program};
 pub use tls::{
     CertWatcher, Certificate, SelfSigned, ServingCert, ServingSecret, TlsError, TlsProfile, TlsProfileError,
-    self_signed, server_config,
+    self_signed, server_config, server_config_for,
 };

@@ -200,9 +200,9 @@ impl ControllerMetrics {
         self.families.queue.queue(self.controller)
     }
 
-    /// An object went before anybody worked on it.
-    pub(crate) fn gone(&self, kind: &str, name: &str) {
-        self.families.objects.gone(kind, name);
+    /// The states of its objects.
+    pub fn objects(&self) -> &ObjectStates {
+        &self.families.objects
     }
 
     pub(crate) fn panicked(&self) {

@@ -8,7 +8,7 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ObjectMeta, Patch},
-    core::object::HasStatus,
+    core::{NamespaceResourceScope, object::HasStatus},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -25,9 +25,12 @@ use crate::{
 /// Attempts to change finalizers of an object that others write all the time; after them, its next event has to do.
 const ATTEMPTS: usize = 3;
 
-/// Writes the objects of one cluster-scoped kind, and knows its own writes.
+/// The API of an object's namespace, or of all objects without one.
+type ApiOf<K> = Box<dyn Fn(&K) -> Api<K> + Send + Sync>;
+
+/// Writes the objects of one kind, and knows its own writes.
 pub struct ObjectWriter<K> {
-    api: Api<K>,
+    api: ApiOf<K>,
     field_manager: &'static str,
     clock: Arc<dyn Clock>,
     own: OwnWrites,
@@ -35,11 +38,25 @@ pub struct ObjectWriter<K> {
 
 impl<K> ObjectWriter<K>
 where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + 'static,
 {
-    /// Writes in the name of a field manager.
+    /// Writes objects in namespaces, in the name of a field manager.
+    pub fn namespaced(client: Client, field_manager: &'static str, clock: Arc<dyn Clock>) -> Self {
+        let api = move |object: &K| {
+            Api::namespaced(client.clone(), object.meta().namespace.as_deref().unwrap_or_default())
+        };
+        Self { api: Box::new(api), field_manager, clock, own: OwnWrites::default() }
+    }
+}
+
+impl<K> ObjectWriter<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + 'static,
+{
+    /// Writes objects without a namespace, in the name of a field manager.
     pub fn new(client: Client, field_manager: &'static str, clock: Arc<dyn Clock>) -> Self {
-        Self { api: Api::all(client), field_manager, clock, own: OwnWrites::default() }
+        let api = move |_: &K| Api::all(client.clone());
+        Self { api: Box::new(api), field_manager, clock, own: OwnWrites::default() }
     }
 
     /// How long to wait for the watch when it shows the object as it was before the last write.
@@ -74,7 +91,8 @@ where
         *updated.status_mut() = Some(status);
         updated.meta_mut().managed_fields = None;
         let params = post_as(self.field_manager);
-        let written = if_exists(self.api.replace_status(&object.name_any(), &params, &updated)).await;
+        let written =
+            if_exists((self.api)(object).replace_status(&object.name_any(), &params, &updated)).await;
         let written = written.map_err(|e| api_text(&e))?;
         if let Some(written) = &written {
             self.wrote(written);
@@ -129,14 +147,14 @@ where
     ) -> Result<Option<K>, String> {
         let failed = |error: &kube::Error| format!("error updating finalizers: {}", api_text(error));
         let (name, params, before) = (object.name_any(), patch_as(self.field_manager), object.meta());
-        let mut newer = None::<K>;
+        let (api, mut newer) = ((self.api)(object), None::<K>);
         for attempt in 1..=ATTEMPTS {
             let present = newer.as_ref().unwrap_or(object).meta();
             let is_same =
                 (&present.uid, &present.deletion_timestamp) == (&before.uid, &before.deletion_timestamp);
             let Some(operations) = difference(present, &edit).filter(|_| is_same) else { return Ok(None) };
             let patch = serde_json::from_value(operations).map_err(|e| e.to_string())?;
-            match if_exists(self.api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
+            match if_exists(api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
                 Ok(written) => {
                     match (&before.uid, &written) {
                         // It may be gone by this.
@@ -150,7 +168,7 @@ where
                 Err(kube::Error::Api(status))
                     if attempt < ATTEMPTS && (status.is_conflict() || status.code == 422) =>
                 {
-                    newer = bounded(self.api.get_opt(&name)).await.map_err(|e| failed(&e))?;
+                    newer = bounded(api.get_opt(&name)).await.map_err(|e| failed(&e))?;
                     if newer.is_none() {
                         return Ok(None);
                     }

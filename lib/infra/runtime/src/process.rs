@@ -11,7 +11,7 @@ use futures::FutureExt;
 use kube::Client;
 use olm_image::Puller;
 use prometheus_client::registry::Registry;
-use rustls::ServerConfig;
+use rustls::{ServerConfig, server::danger::ClientCertVerifier};
 use thiserror::Error;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,7 @@ use crate::{
     pull_secrets::PullSecrets,
     shutdown::{ends_in_time, on_signal, run_program},
     telemetry::init,
-    tls::{CertWatcher, Certificate, ServingSecret, TlsError, server_config},
+    tls::{CertWatcher, Certificate, ServingCert, ServingSecret, TlsError, server_config, server_config_for},
 };
 
 /// How long a program may take to end after a signal.
@@ -119,6 +119,7 @@ pub struct Process {
     pub shutdown: CancellationToken,
     settings: ProcessSettings,
     fence: Fence,
+    serving: Option<Arc<ServingCert>>,
     parts: JoinSet<Result<(), ProcessError>>,
 }
 
@@ -140,6 +141,7 @@ impl Process {
             shutdown: shutdown.child_token(),
             settings,
             fence,
+            serving: None,
             parts: JoinSet::new(),
         })
     }
@@ -162,6 +164,11 @@ impl Process {
     /// Whether this process campaigns for leadership.
     pub fn leader_elect(&self) -> bool {
         self.settings.leader_elect
+    }
+
+    /// Whether the authorities of the serving certificate are published in a ConfigMap: not when it comes from files.
+    pub fn publishes_authorities(&self) -> bool {
+        self.settings.tls.is_none()
     }
 
     /// A candidate for a lease. Losing it ends all writes of this process.
@@ -189,6 +196,7 @@ impl Process {
             Certificate::Kept(Box::new(kept))
         };
         let tls = server_config(certificate.serving(), &self.settings.tls_profile)?;
+        self.serving = Some(certificate.serving());
         self.spawn("the serving certificate", certificate.run(self.shutdown.clone()));
         if let Some(address) = self.settings.metrics_address.clone() {
             let registry = Arc::new(std::mem::take(&mut self.registry));
@@ -199,6 +207,18 @@ impl Process {
             self.spawn_server("the server of health checks", &address, health_router(ready), None)?;
         }
         Ok(tls)
+    }
+
+    /// For a server beside those of [`Process::serve`] that verifies its clients' certificates; `None` before that.
+    ///
+    /// # Errors
+    /// The TLS settings leave no version or algorithm.
+    pub fn tls_for(
+        &self,
+        clients: Arc<dyn ClientCertVerifier>,
+    ) -> Result<Option<Arc<ServerConfig>>, ProcessError> {
+        let config = |serving| server_config_for(serving, &self.settings.tls_profile, clients);
+        Ok(self.serving.clone().map(config).transpose()?)
     }
 
     /// Serves in a task of its own; a server that fails or panics ends the process with an error.

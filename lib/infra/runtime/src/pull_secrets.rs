@@ -56,20 +56,7 @@ impl PullSecrets {
     /// # Errors
     /// One of them cannot be read; the credentials are as before.
     pub async fn load(&self) -> Result<bool, PullSecretError> {
-        let mut keyring = Keyring::default();
-        for (namespace, name) in self.names().await? {
-            let Some(secret) = self.get::<Secret>("secret", &namespace, &name).await? else {
-                tracing::debug!(namespace, name, "pull secret does not exist and is ignored");
-                keyring.merge(
-                    Keyring::default()
-                        .named(format!("pull secret {namespace}/{name} (which does not exist)")),
-                );
-                continue;
-            };
-            let source = format!("pull secret {namespace}/{name}");
-            let found = credentials(secret).map_err(|error| PullSecretError(format!("{source}: {error}")))?;
-            keyring.merge(found.named(source));
-        }
+        let keyring = keyring_of(&self.client, &self.names().await?).await?;
         let changed = *self.keyring.get() != keyring;
         self.keyring.set(keyring);
         Ok(changed)
@@ -78,24 +65,11 @@ impl PullSecrets {
     async fn names(&self) -> Result<Vec<(String, String)>, PullSecretError> {
         let mut names: Vec<_> = self.global.iter().cloned().collect();
         if let Some(AccountRef { namespace, name }) = &self.account {
-            let account = self.get::<ServiceAccount>("service account", namespace, name).await?;
+            let account = get::<ServiceAccount>(&self.client, "service account", namespace, name).await?;
             let listed = account.and_then(|account| account.image_pull_secrets).unwrap_or_default();
             names.extend(listed.into_iter().map(|secret| (namespace.clone(), secret.name)));
         }
         Ok(names)
-    }
-
-    async fn get<K>(&self, kind: &str, namespace: &str, name: &str) -> Result<Option<K>, PullSecretError>
-    where
-        K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
-            + Clone
-            + DeserializeOwned
-            + std::fmt::Debug,
-    {
-        let api = Api::<K>::namespaced(self.client.clone(), namespace);
-        bounded(api.get_opt(name)).await.map_err(|error| {
-            PullSecretError(format!("reading {kind} {namespace}/{name}: {}", api_text(&error)))
-        })
     }
 
     /// Reads the Secrets again whenever one of them changes, until `shutdown`; `on_change` is called when the
@@ -134,6 +108,44 @@ impl PullSecrets {
             }
         }
     }
+}
+
+/// The credentials in Secrets, of which each replaces those before it, key by key. Those that do not exist have none.
+///
+/// # Errors
+/// One of them cannot be read.
+pub async fn keyring_of(client: &Client, secrets: &[(String, String)]) -> Result<Keyring, PullSecretError> {
+    let mut keyring = Keyring::default();
+    for (namespace, name) in secrets {
+        let Some(secret) = get::<Secret>(client, "secret", namespace, name).await? else {
+            tracing::debug!(namespace, name, "pull secret does not exist and is ignored");
+            let absent = format!("pull secret {namespace}/{name} (which does not exist)");
+            keyring.merge(Keyring::default().named(absent));
+            continue;
+        };
+        let source = format!("pull secret {namespace}/{name}");
+        let found = credentials(secret).map_err(|error| PullSecretError(format!("{source}: {error}")))?;
+        keyring.merge(found.named(source));
+    }
+    Ok(keyring)
+}
+
+async fn get<K>(
+    client: &Client,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<K>, PullSecretError>
+where
+    K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let api = Api::<K>::namespaced(client.clone(), namespace);
+    bounded(api.get_opt(name))
+        .await
+        .map_err(|error| PullSecretError(format!("reading {kind} {namespace}/{name}: {}", api_text(&error))))
 }
 
 /// Something for each change of an object (or of any in the namespace), and for each watch that begins.

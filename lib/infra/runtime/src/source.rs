@@ -70,11 +70,19 @@ where
 {
     /// Watches all objects of a kind. What no reconcile reads is not kept in memory.
     pub fn all(client: Client, chance: &Chance) -> Self {
+        Self::trimmed(client, chance, watcher::Config::default(), |_| {})
+    }
+
+    /// Watches the objects of a kind that `config` selects, and keeps of each what `trim` leaves.
+    pub fn trimmed(client: Client, chance: &Chance, config: watcher::Config, trim: fn(&mut K)) -> Self {
         let (reader, writer) = store();
         let api = Api::<DeserializeGuard<K>>::all(client);
-        let events = chance.watch(api, watcher::Config::default()).modify(|object| {
+        let events = chance.watch(api, config).modify(move |object| {
             object.meta_mut().managed_fields = None;
             object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
+            if let Ok(object) = &mut object.0 {
+                trim(object);
+            }
         });
         let listed = Arc::new(SetOnce::new());
         let newest = Newest::default();

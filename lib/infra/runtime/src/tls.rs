@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use olm_certs::{IssueError, Issued, Unusable, Wanted, certified_key, issue};
 use rustls::{
     ServerConfig,
-    server::{ClientHello, ResolvesServerCert},
+    server::{ClientHello, ResolvesServerCert, WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::CertifiedKey,
 };
 use sha2::{Digest, Sha256};
@@ -208,11 +208,23 @@ fn common_name(names: &[String]) -> &str {
 /// # Errors
 /// The profile leaves no version or algorithm.
 pub fn server_config(serving: Arc<ServingCert>, profile: &TlsProfile) -> Result<Arc<ServerConfig>, TlsError> {
+    server_config_for(serving, profile, WebPkiClientVerifier::no_client_auth())
+}
+
+/// As [`server_config`], for clients whose certificates `clients` verifies.
+///
+/// # Errors
+/// The profile leaves no version or algorithm.
+pub fn server_config_for(
+    serving: Arc<ServingCert>,
+    profile: &TlsProfile,
+    clients: Arc<dyn ClientCertVerifier>,
+) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(profile.provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(profile.versions())
         .map_err(|error| TlsError(format!("TLS configuration: {error}")))?
-        .with_no_client_auth()
+        .with_client_cert_verifier(clients)
         .with_cert_resolver(serving);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt, api::ListParams, core::PartialObjectMeta};
 use olm_api::{
-    ConditionStatus, ConditionType, ConditionUpdate, Reason,
+    ConditionStatus, ConditionType, ConditionWriter, Reason,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, IDENTITY_ANNOTATION, PACKAGE_NAME,
         PROGRAM_FIELD_MANAGER,
@@ -148,14 +148,9 @@ impl Takeover<'_> {
             if status.conditions.is_true(ConditionType::Succeeded) {
                 return Ok(());
             }
-            let update = ConditionUpdate::new(
-                ConditionType::Succeeded,
-                ConditionStatus::True,
-                Reason::Succeeded,
-                MIGRATED,
-                set.metadata.generation,
-            );
-            status.conditions.set(update, self.now);
+            let (conditions, generation) = (&mut status.conditions, set.metadata.generation);
+            let mut writer = ConditionWriter { conditions, generation, now: self.now };
+            writer.put(ConditionType::Succeeded, ConditionStatus::True, Reason::Succeeded, MIGRATED);
             if status.observed_phases.is_empty() {
                 status.observed_phases = observed.to_vec();
             }

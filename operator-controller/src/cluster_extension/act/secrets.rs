@@ -1,7 +1,11 @@
 //! The Secrets that hold the objects of revisions: created before the revision, adopted after it, and tidied up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
+use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, ResourceExt,
@@ -18,11 +22,19 @@ use serde_json::json;
 
 use crate::cluster_extension::act::revision::{RevisionWriter, controller_reference};
 
+/// How long a Secret waits for its set. The request that creates the set may still be on its way when another replica
+/// takes over, and a set without its content could never be rolled out. No request lasts longer: it is given up after
+/// [`olm_runtime::REQUEST_TIMEOUT`], and by the API server after a minute.
+const WAIT_FOR_SET: Duration = Duration::from_mins(2);
+
 impl RevisionWriter<'_> {
     /// Sees to Secrets of content that have no owner, as a process that died or a request that failed leaves them. A
     /// Secret belongs to its set, whichever extension that was made for; without a set it would never be removed. What
     /// lies beside a set that no controller made stays as it is.
-    pub(crate) async fn tidy_secrets(&self) -> Result<(), String> {
+    ///
+    /// Returns when the first of those can be removed that still wait for their set; with [`Timestamp::MAX`] for `now`,
+    /// none does.
+    pub(crate) async fn tidy_secrets(&self, now: Timestamp) -> Result<Option<Timestamp>, String> {
         let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", self.extension.name_any()));
         // Others with this label are objects of a bundle, which a deletion policy may keep without an owner.
         let content = mine.clone().fields(&format!("type={OBJECT_DATA_SECRET_TYPE}"));
@@ -32,12 +44,13 @@ impl RevisionWriter<'_> {
         let ownerless = |secret: &&PartialObjectMeta<Secret>| secret.owner_references().is_empty();
         let strays: Vec<_> = secrets.items.iter().filter(ownerless).collect();
         if strays.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         // Listed, because the Secrets of a set that the store does not have yet would be lost.
         let sets = bounded(self.set_api().list_metadata(&mine)).await.map_err(failed)?;
         let sets: BTreeMap<String, PartialObjectMeta<_>> =
             sets.items.into_iter().map(|set| (set.name_any(), set)).collect();
+        let mut waiting = None;
         for secret in strays {
             let name = secret.name_any();
             let set = secret.labels().get(REVISION_NAME_LABEL).and_then(|set| sets.get(set));
@@ -48,10 +61,13 @@ impl RevisionWriter<'_> {
                     let failed = |e| format!("ensuring ownerReferences on ref Secrets: {}", api_text(&e));
                     adopted.map_err(failed)?;
                 }
-                None => self.remove_secret(&name).await?,
+                None => match waits_until(&secret.metadata).filter(|end| *end > now) {
+                    Some(end) => waiting = waiting.into_iter().chain([end]).min(),
+                    None => self.remove_secret(&name).await?,
+                },
             }
         }
-        Ok(())
+        Ok(waiting)
     }
 
     pub(crate) async fn create_secret(
@@ -76,17 +92,23 @@ impl RevisionWriter<'_> {
             ..Secret::default()
         };
         let params = post_as(EXTENSION_FIELD_MANAGER);
-        match bounded(self.secrets().create(&params, &secret)).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_already_exists() => self.check_stays(&secret).await,
-            Err(error) => Err(api_text(&error)),
-        }
+        let created = match bounded(self.secrets().create(&params, &secret)).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                if self.stays(&secret).await? {
+                    return Ok(());
+                }
+                bounded(self.secrets().create(&params, &secret)).await
+            }
+            created => created,
+        };
+        created.map(drop).map_err(|e| api_text(&e))
     }
 
     /// Accepts a Secret that exists only if it is what was to be written, as a process leaves it that dies before it
     /// writes the revision. Its name proves nothing: anybody who may create Secrets can compute it. One with an owner is
-    /// of a revision of the same name that was deleted, and goes with it, even from under the new one.
-    async fn check_stays(&self, wanted: &Secret) -> Result<(), String> {
+    /// of a revision of the same name that was deleted, and goes with it, even from under the new one. `false` for one of
+    /// this extension that has other content and no owner: nothing of ours was ever written so, and it is removed.
+    async fn stays(&self, wanted: &Secret) -> Result<bool, String> {
         let name = wanted.name_any();
         let found = bounded(self.secrets().get_opt(&name)).await.map_err(|e| api_text(&e))?;
         let goes = || Err("it belongs to a deleted revision, and is deleted with it".to_owned());
@@ -94,12 +116,16 @@ impl RevisionWriter<'_> {
             return goes();
         };
         if !is_written_as(&found, wanted) {
+            if found.owner_references().is_empty() && is_of(&found, wanted) {
+                self.remove_secret(&name).await?;
+                return Ok(false);
+            }
             return Err(format!(
                 "Secret {}/{name} exists with content other than the objects of this revision: delete it so that the revision can be created",
                 self.cx.system_namespace
             ));
         }
-        if found.owner_references().is_empty() { Ok(()) } else { goes() }
+        if found.owner_references().is_empty() { Ok(true) } else { goes() }
     }
 
     pub(crate) async fn adopt(
@@ -128,6 +154,17 @@ impl RevisionWriter<'_> {
     fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.cx.controller(), &self.cx.system_namespace)
     }
+}
+
+/// When a Secret without a set has waited long enough for it.
+fn waits_until(secret: &ObjectMeta) -> Option<Timestamp> {
+    secret.creation_timestamp.as_ref()?.0.checked_add(WAIT_FOR_SET).ok()
+}
+
+/// Whether a Secret is content of the same extension as the one that is to be written.
+fn is_of(found: &Secret, wanted: &Secret) -> bool {
+    found.type_ == wanted.type_
+        && found.labels().get(OWNER_NAME_LABEL) == wanted.labels().get(OWNER_NAME_LABEL)
 }
 
 /// Whether the Secret that was found is the one that was to be written.

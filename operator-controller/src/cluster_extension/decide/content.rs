@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use kube::ResourceExt;
 use olm_bundle::{Bundle, BundleFiles, MEMORY_BYTES_MAX, ReadError};
+use olm_bundles::{BundleError, Loaded, Requested};
 use olm_render::{CertificateProvider, Options, RenderError, Rendered, render};
 use olm_runtime::MemoryShare;
 
 use crate::{
-    bundles::{BundleError, Loaded, Requested},
     cluster_extension::{
         Context,
         observe::{
@@ -82,11 +82,12 @@ fn arrived(
 
 /// Says that what the spec asks for is not known to be there, and that it is tried again.
 fn away(bundle: &BundleRecord, error: &BundleError) -> String {
-    without_connections(&format!(
+    let text = format!(
         "Bundle {:?} with version {:?} is installed with other settings than the spec asks for, and cannot be fetched again to apply them. What is installed keeps running; the fetch is retried: {error}",
         bundle.name,
         bundle.display_version()
-    ))
+    );
+    without_connections(&text).into_owned()
 }
 
 /// The rendered bundle; `None` if that takes more memory than it was given and less than there is.

@@ -14,7 +14,7 @@ use olm_api::{
 };
 use olm_dependencies::{
     InstalledBundle, PendingBundle, Provider, Requirement, Work, can_proceed, cluster_extension, is_met,
-    providers, requirements, unmet,
+    providers, recorded_properties, requirements, unmet,
 };
 use olm_fbc::{PROPERTY_PACKAGE, PackageContent, Property};
 use olm_object::GroupVersionKind;
@@ -123,6 +123,7 @@ pub(crate) async fn require(
         text: format!("bundle {:?} requires what is not installed: {list}", chosen.bundle.name),
         explanation: Some(remedies(cx, observed.wanted, &missing, &installed).await),
         answer_at: None,
+        recovers: false,
     })
 }
 
@@ -285,15 +286,9 @@ fn version(bundle: &BundleRecord) -> Option<Version> {
 
 /// The properties of an installed bundle: those of its catalog, where we recorded them, and its own.
 fn properties(revision: &Revision) -> Vec<Property> {
-    let read = |annotation: &str| -> Vec<Property> {
-        revision.annotation(annotation).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-    };
-    let mut all = read(CATALOG_PROPERTIES_ANNOTATION);
-    for own in read(PROPERTIES_ANNOTATION) {
-        if !all.contains(&own) {
-            all.push(own);
-        }
-    }
+    let [of_catalog, own] = [CATALOG_PROPERTIES_ANNOTATION, PROPERTIES_ANNOTATION]
+        .map(|annotation| revision.annotation(annotation).unwrap_or_default());
+    let mut all = recorded_properties(of_catalog, own);
     if !all.iter().any(|property| property.kind == PROPERTY_PACKAGE) {
         let value = json!({"packageName": revision.bundle.package, "version": revision.bundle.version});
         all.push(Property { kind: PROPERTY_PACKAGE.to_owned(), value });

@@ -28,6 +28,7 @@ pub(crate) async fn decide(
     };
     let mut report = Report { resumes: end, ..report };
     if let Some(target) = annotations::rollback_to(extension) {
+        report = resolve::inform(cx, observed, report).await;
         if !is_done(target, revisions) {
             report.notes.push(format!(
                 "Waiting for the end of the pause: rollback to revision {target}, as {ROLLBACK_TO_ANNOTATION} asks."

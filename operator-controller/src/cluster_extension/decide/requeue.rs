@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use olm_bundles::NextPull;
 use olm_runtime::Next;
 
 use crate::{
-    bundles::NextPull,
     cluster_extension::report::{Cause, Outcome, Report, StepError},
     deletion_policy::extension::PolicyState,
 };
@@ -15,6 +15,8 @@ use crate::{
 pub(crate) const HELD_RETRY: Duration = Duration::from_secs(10);
 /// How soon revisions that are being stopped are checked again, should no event come.
 pub(crate) const AT_REST_RETRY: Duration = Duration::from_secs(1);
+/// How long deletions usually take. One that takes longer says what it waits for.
+pub(crate) const DELETION_USUAL: Duration = Duration::from_secs(3);
 /// How soon revisions that could not be read are read again.
 const UNKNOWN_RETRY: Duration = Duration::from_secs(10);
 /// How soon a release that cannot be read is read again; nothing announces that its Secret has changed.
@@ -93,7 +95,12 @@ mod tests {
     }
 
     fn resolution(answer_at: Option<Timestamp>) -> StepError {
-        StepError::Resolution { text: "r".into(), explanation: None, answer_at }
+        StepError::Resolution {
+            text: "r".into(),
+            explanation: None,
+            answer_at,
+            recovers: answer_at.is_some(),
+        }
     }
 
     fn ended(outcome: Outcome) -> Report {

@@ -12,7 +12,7 @@ use olm_resolve::{
     deprecation_status, explain, keep_installed, resolve, summary,
 };
 use olm_semver::ReleaseSupport;
-use olm_text::one_line;
+use olm_text::{did_you_mean, one_line};
 
 use crate::{
     cluster_extension::{
@@ -85,13 +85,34 @@ pub(crate) async fn choose(
     };
     let Some(kept) = keep_installed(&request, &views).and(revisions.installed()) else {
         report.deprecations = deprecations(deprecation_data(&request, &views));
-        return (report, Err(explained(cx, &error, *now)));
+        let similar = similar_packages(cx, &error, &request, &views).await;
+        return (report, Err(explained(cx, &error, similar, *now)));
     };
     report.notes.push(format!(
         "No catalog has the package {:?} any more; the installed bundle {} is kept.",
         request.package, kept.bundle.name
     ));
     (report, Ok(Chosen { bundle: kept.bundle.clone(), catalog: None, properties: Vec::new() }))
+}
+
+/// What the catalogs say of deprecation and of updates, where no bundle is chosen from them. No plan shows it.
+pub(crate) async fn inform(cx: &Context, observed: &Observed<'_>, report: Report) -> Report {
+    let Observed { extension, revisions, now, .. } = observed;
+    let request = request(extension, revisions.installed(), cx.features).filter(|_| !cx.only_plans);
+    let Some(request) = request else { return report };
+    let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
+    // With a selector that is not valid no catalog is asked, which is what the report says.
+    let answers =
+        cx.catalogs.ask(&request.package, selector, (*now, observed.wanted)).await.unwrap_or_default();
+    let views: Vec<_> = answers.iter().map(Answer::view).collect();
+    let found = resolve(&request, &views).ok();
+    let data = match &found {
+        Some(found) => DeprecationData::Available(found.deprecation.as_ref()),
+        None => deprecation_data(&request, &views),
+    };
+    let installed = revisions.installed().map(|r| r.bundle.name.as_str());
+    let deprecations = Some(deprecation_status(data, &request.channels, installed));
+    Report { deprecations, update: available_update(&request, &views, found.as_ref()), ..report }
 }
 
 /// The answer of the catalogs, whatever is installed or paused.
@@ -109,7 +130,11 @@ pub(crate) async fn answer(
     let answers = cx.catalogs.ask(&request.package, selector, (cx.clock.now(), &Wanted::default())).await?;
     let views: Vec<_> = answers.iter().map(Answer::view).collect();
     let chosen = resolve(&request, &views).map_err(|error| error.to_string());
-    Ok(CatalogAnswer { chosen, rejected: explain(&request, &views) })
+    let counts =
+        |view: &&CatalogView<'_>| view.content.as_ref().is_ok_and(|content| !content.bundles.is_empty());
+    let catalogs = views.iter().filter(|view| view.content.is_err() || counts(view));
+    let catalogs = catalogs.map(|view| view.name.to_owned()).collect();
+    Ok(CatalogAnswer { chosen, rejected: explain(&request, &views), catalogs })
 }
 
 /// The answer; when all that is waited for has never been served and the time for that is over, the answer
@@ -133,22 +158,44 @@ fn resolve_in_time(
     resolve(request, &rest).map_err(|_| error)
 }
 
+/// A question about the package's name, where no catalog that can be read has the package.
+async fn similar_packages(
+    cx: &Context,
+    error: &ResolveError,
+    request: &Request,
+    views: &[CatalogView<'_>],
+) -> Option<String> {
+    let is_unknown = error.rejected.is_empty()
+        && matches!(error.cause, Cause::NotFound { .. } | Cause::CatalogUnavailable { .. });
+    if !is_unknown {
+        return None;
+    }
+    let readable = views.iter().filter(|view| view.content.is_ok());
+    let readable: Vec<String> = readable.map(|view| view.name.to_owned()).collect();
+    let packages = cx.catalogs.packages(&readable).await;
+    did_you_mean(&request.package, packages.iter().map(String::as_str))
+}
+
 /// The error with its remedy and the rejected candidates.
-fn explained(cx: &Context, error: &ResolveError, now: Timestamp) -> StepError {
-    let mut lines: Vec<String> = advice(error, Audience::Cluster).into_iter().collect();
-    let mut answer_at = None;
-    if let Cause::CatalogUnavailable { waiting_for, answer: Some(_), .. } = &error.cause
-        && let Wait::Until(deadline) = cx.catalogs.wait_for(waiting_for, now)
-    {
-        answer_at = Some(deadline);
-        lines.push(format!("This bundle is chosen at {deadline:.0} if nothing changes until then."));
+fn explained(cx: &Context, error: &ResolveError, similar: Option<String>, now: Timestamp) -> StepError {
+    let remedy = advice(error, Audience::Cluster).into_iter().chain(similar).collect::<Vec<_>>().join(" ");
+    let mut lines: Vec<String> = Some(remedy).filter(|remedy| !remedy.is_empty()).into_iter().collect();
+    let (mut answer_at, mut recovers) = (None, false);
+    if let Cause::CatalogUnavailable { waiting_for, answer, .. } = &error.cause {
+        if answer.is_some()
+            && let Wait::Until(deadline) = cx.catalogs.wait_for(waiting_for, now)
+        {
+            answer_at = Some(deadline);
+            lines.push(format!("This bundle is chosen at {deadline:.0} if nothing changes until then."));
+        }
+        recovers = answer_at.is_some() || !cx.catalogs.are_stalled(waiting_for);
     }
     let summary = summary(&error.rejected, SUMMARY_BUNDLES_MAX);
     if !summary.is_empty() {
         lines.push(format!("Rejected: {summary}"));
     }
     let explanation = (!lines.is_empty()).then(|| lines.join("\n"));
-    StepError::Resolution { explanation, answer_at, text: error.to_string() }
+    StepError::Resolution { explanation, answer_at, recovers, text: error.to_string() }
 }
 
 /// A sentence about catalogs that might have had the answer and cannot be read.
@@ -206,7 +253,7 @@ fn record(found: Resolution, releases: ReleaseSupport) -> BundleRecord {
 }
 
 fn failed(text: String) -> StepError {
-    StepError::Resolution { text, explanation: None, answer_at: None }
+    StepError::Resolution { text, explanation: None, answer_at: None, recovers: false }
 }
 
 fn request(

@@ -25,11 +25,13 @@ use olm_fbc::Property;
 use olm_object::ObjectKey;
 use olm_objectset::{assign, sha256};
 use olm_render::CertificateProvider;
-use olm_resolve::{AvailableUpdate, DeprecationData, deprecation_status};
 use olm_runtime::{api_text, bounded};
 use serde_json::{Value, json};
 
-use super::{Decision, dependencies, resolve::Chosen};
+use super::{
+    Decision, dependencies,
+    resolve::{self, Chosen},
+};
 use crate::{
     cluster_extension::{
         Context,
@@ -83,14 +85,8 @@ pub(crate) async fn decide(
     target: i64,
     report: Report,
 ) -> (Report, Option<Decision>) {
-    // Nothing is resolved.
-    let Observed { extension, revisions, .. } = observed;
-    let channels = extension.spec.source.catalog.as_ref().map(|c| c.channels.as_slice());
-    let installed = revisions.installed().map(|r| r.bundle.name.as_str());
-    let deprecations =
-        deprecation_status(DeprecationData::Unavailable, channels.unwrap_or_default(), installed);
-    let update = revisions.installed().map(|_| AvailableUpdate::Unknown);
-    let mut report = Report { deprecations: Some(deprecations), update, ..report };
+    let revisions = &observed.revisions;
+    let mut report = resolve::inform(cx, observed, report).await;
     let why = match request(target, revisions) {
         Request::Done(latest) => done(target, latest.number),
         Request::Needless(_) => format!(

@@ -353,7 +353,7 @@ mod tests {
         // Written again by a user who may.
         let again = record(Some("n2"), Some("s2"), 2);
         assert_eq!(Record::after(Some(&first), again.clone()), Ok(again));
-        // Another one of a name that nobody wrote.
+        // Another one of a name that was not written.
         let other = Record { account: account("powerful"), ..first.clone() };
         assert!(Record::after(Some(&first), other).is_err());
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use olm_api::{
-    ConditionType, Reason,
+    ConditionType,
     names::{
         BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, BUNDLE_VERSION, CONTENT_DIGEST_ANNOTATION,
         MIGRATED_FROM_HELM_LABEL, PACKAGE_NAME, PROPERTIES_ANNOTATION, RENDERED_DIGEST_ANNOTATION,
@@ -19,7 +19,10 @@ use olm_objectset::Phase;
 use olm_render::CertificateProvider;
 use olm_runtime::AccountRef;
 
-use crate::cluster_extension::{act::helm_release::observed_phases, report::Cause};
+use crate::{
+    cluster_extension::{act::helm_release::observed_phases, report::Cause},
+    cluster_object_set::report::{has_succeeded, status::torn_down},
+};
 
 /// A bundle as a revision records it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,7 +77,7 @@ impl Revision {
     }
 
     pub(crate) fn succeeded(&self) -> bool {
-        self.set.status.as_ref().is_some_and(|status| status.conditions.is_true(ConditionType::Succeeded))
+        has_succeeded(&self.set)
     }
 
     fn is_archived(&self) -> bool {
@@ -87,9 +90,7 @@ impl Revision {
 
     /// Whether nothing is done for it any more.
     pub(crate) fn is_over(&self) -> bool {
-        let progressing = self.condition(ConditionType::Progressing);
-        let is_torn_down = progressing.is_some_and(|c| c.reason == Reason::Archived.as_str());
-        self.is_deleted() || (self.is_archived() && is_torn_down)
+        self.is_deleted() || torn_down(&self.set)
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -238,7 +239,7 @@ impl BundleRecord {
 mod tests {
     use jiff::Timestamp;
     use olm_api::{
-        ConditionStatus, ConditionUpdate,
+        ConditionStatus, ConditionUpdate, Reason,
         v1::{ClusterObjectSetSpec, ClusterObjectSetStatus},
     };
 

@@ -10,7 +10,6 @@ use kube::{
     api::{ListParams, Patch},
 };
 use olm_api::{
-    ConditionType,
     names::{
         BUNDLE_NAME, BUNDLE_VERSION, OWNER_NAME_LABEL, PROGRAM_FIELD_MANAGER, REVISION_OF_ANNOTATION,
         TAKEN_OVER_ANNOTATION,
@@ -26,6 +25,7 @@ use serde_json::json;
 
 use crate::cluster_extension::Context;
 use crate::cluster_extension::observe::revisions::Revisions;
+use crate::cluster_object_set::report::has_succeeded;
 
 /// Foreign sets that are named in `Ready`.
 const NAMED_MAX: usize = 5;
@@ -54,10 +54,8 @@ fn is_recorded(extension: &ClusterExtension, set: &ClusterObjectSet) -> bool {
     match set.spec.lifecycle_state {
         LifecycleState::Archived => active.any(|active| number(active) > Some(set.spec.revision)),
         LifecycleState::Active => status.install.as_ref().is_some_and(|install| {
-            let succeeded =
-                set.status.as_ref().is_some_and(|status| status.conditions.is_true(ConditionType::Succeeded));
             let has = |key: &str, value: &str| set.annotations().get(key).is_some_and(|found| found == value);
-            succeeded
+            has_succeeded(set)
                 && has(BUNDLE_NAME, &install.bundle.name)
                 && has(BUNDLE_VERSION, &install.bundle.version)
         }),

@@ -14,6 +14,7 @@ use olm_objectset::{
     Action, DeletionPolicy, Owner, OwnershipContext, Phase, Sibling, action, has_created_fields,
 };
 use olm_plan::{DryRun, DryRunVerdict, Found, ObjectFacts, ObjectPlan, Section, object_plan};
+use olm_preflight::{REQUESTS, concurrently};
 use olm_runtime::{Discovery, DiscoveryError, Kind, api_text, bounded};
 use serde_json::Value;
 
@@ -21,7 +22,6 @@ use super::{AccountClient, Draft, refused};
 use crate::{
     cluster_extension::{Context, observe::Observed, report::Cause},
     cluster_object_set::content::LoadedPhase,
-    concurrently::{REQUESTS, concurrently},
     deletion_policy::extension::asked,
 };
 
@@ -225,7 +225,7 @@ async fn one(look: &Look<'_>, object: &Value, brought: &Brought) -> Looked {
         return Looked::unasked(get(look.reader, &kind, &key).await);
     };
     let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
-    let api = api(account, &kind, &key);
+    let api = kind.api(account, &key.namespace);
     let answer = bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await;
     let (said, would_be) = match answer {
         Ok(answer) => (DryRunVerdict::Accepted, serde_json::to_value(answer).ok()),
@@ -252,21 +252,13 @@ async fn read(look: &Look<'_>, key: &ObjectKey) -> Found {
 }
 
 async fn get(reader: &Client, kind: &Kind, key: &ObjectKey) -> Found {
-    match bounded(api(reader, kind, key).get_opt(&key.name)).await {
+    match bounded(kind.api(reader, &key.namespace).get_opt(&key.name)).await {
         Ok(None) => Found::Absent,
         Ok(Some(live)) => match serde_json::to_value(live) {
             Ok(live) => Found::Present(live),
             Err(error) => Found::Unknown(error.to_string()),
         },
         Err(error) => Found::Unknown(api_text(&error)),
-    }
-}
-
-fn api(client: &Client, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
-    if kind.namespaced {
-        Api::namespaced_with(client.clone(), &key.namespace, &kind.resource)
-    } else {
-        Api::all_with(client.clone(), &kind.resource)
     }
 }
 

@@ -41,7 +41,9 @@ pub(super) async fn missing(
     if draft.certificate_provider == Some(CertificateProvider::BuiltIn) {
         written.push(webhook_certificates::secrets(phases));
     }
-    match preflight::missing_permissions(client, &cx.controller(), &cx.discovery, &written, revision).await {
+    let objects: Vec<_> = written.iter().flat_map(|phase| &phase.objects).collect();
+    let verbs = preflight::Verbs::Managed(revision);
+    match preflight::missing_permissions(client, &cx.controller(), &cx.discovery, &objects, verbs).await {
         Err(why) => {
             let refusal = refused(&why);
             (Section::unknown(why), Some(refusal))

@@ -3,7 +3,7 @@
 //! The conditions that upstream has carry its texts and nothing else; `Ready`, `Reconciling` and
 //! `Stalled` are ours, in the meaning GitOps tools give them.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
 use jiff::Timestamp;
 use olm_api::{
@@ -18,10 +18,12 @@ use olm_api::{
         BundleMetadata, ClusterExtension, ClusterExtensionInstallStatus, ClusterExtensionStatus,
         RevisionStatus,
     },
+    with_remedy,
 };
 use olm_resolve::{AvailableUpdate, DeprecationReason, DeprecationStatus};
 use olm_runtime::PANIC_REPORT;
 use olm_text::one_line;
+use regex::Regex;
 
 use crate::{
     cluster_extension::{
@@ -46,7 +48,7 @@ pub(crate) fn status(
         (None, Some(error @ StepError::Validation { .. })) if writer.conditions.is_true(Installed) => {
             failure(&mut writer, error);
         }
-        // What is installed stays installed, whoever may work on it.
+        // What is installed stays installed, whichever ServiceAccount may work on it.
         (revisions, Some(error @ StepError::Validation { .. }))
             if revisions.is_none_or(|r| r.installed().is_none()) =>
         {
@@ -106,7 +108,8 @@ pub(crate) fn panicked(extension: &ClusterExtension, now: Timestamp) -> ClusterE
 }
 
 fn failure(writer: &mut ConditionWriter<'_>, error: &StepError) {
-    let text = without_connections(&error.to_string());
+    let text = error.to_string();
+    let text = without_connections(&text);
     match error {
         StepError::Bundle { cause: Cause { kind: CauseKind::InvalidConfiguration, .. }, .. } => {
             writer.put(Progressing, False, Reason::InvalidConfiguration, &text);
@@ -236,14 +239,18 @@ fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
     // The revision's own summary begins with its progress, and has more to say.
     let brief = brief(&progressing.message);
     let progress = own_summary(report).or(of_sick.is_none().then_some(&*brief));
-    let remedy = error.and_then(StepError::explanation);
-    let lines = complaint.chain(of_sick).chain(progress).chain(remedy).chain(waits);
-    let message = lines.map(Cow::Borrowed).chain(notes).collect::<Vec<_>>().join("\n");
+    let explained = error.and_then(StepError::explanation).map(|remedy| with_remedy(&brief, remedy));
+    // The first line is a column of `kubectl get`: it has what a person has to know.
+    let lines: Vec<&str> = match &error {
+        Some(_) => explained.as_deref().or(progress).into_iter().chain(complaint).collect(),
+        None => complaint.chain(waits).chain(of_sick).chain(progress).collect(),
+    };
+    let message = lines.into_iter().map(Cow::Borrowed).chain(notes).collect::<Vec<_>>().join("\n");
     let is_installed = writer.conditions.is_true(Installed);
     let is_ready = done && sick.is_none() && is_installed && report.unguarded.is_none();
     let explained = match error {
         Some(error) if error.recovers() => None,
-        Some(_) => remedy.map(|text| format!("{brief}\n{text}")),
+        Some(_) => explained,
         None if done => None,
         None => stuck(report),
     };
@@ -303,30 +310,10 @@ fn active_revisions(revisions: &Revisions, created: Option<&Created>) -> Vec<Rev
 }
 
 /// Removes the addresses of a broken connection: its ephemeral port would change the condition at every retry.
-pub(crate) fn without_connections(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((start, length)) = connection(rest) {
-        kept.push_str(&rest[..start]);
-        rest = &rest[start + length..];
-    }
-    kept.push_str(rest);
-    kept
-}
-
-/// Finds `(read|write) (tcp|udp) <address>-><address>[: ]`: its place and length.
-fn connection(text: &str) -> Option<(usize, usize)> {
-    for verb in ["read tcp ", "read udp ", "write tcp ", "write udp "] {
-        let Some(start) = text.find(verb) else { continue };
-        let tail = &text[start + verb.len()..];
-        let end = tail.find(": ").map_or(tail.find(' ').unwrap_or(tail.len()), |e| e);
-        let addresses = &tail[..end];
-        if addresses.contains("->") && !addresses.contains(' ') {
-            let separator = if tail[end..].starts_with(": ") { 2 } else { 0 };
-            return Some((start, verb.len() + end + separator));
-        }
-    }
-    None
+pub(crate) fn without_connections(text: &str) -> Cow<'_, str> {
+    static CONNECTION: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new("(?:read|write) (?:tcp|udp) [^ ]*->[^ ]*?(?:: |( )|$)").ok());
+    CONNECTION.as_ref().map_or(Cow::Borrowed(text), |connection| connection.replace_all(text, "$1"))
 }
 
 #[cfg(test)]

@@ -13,9 +13,10 @@ use olm_api::{
 };
 use olm_object::{ObjectKey, text};
 use olm_objectset::{
-    Action, Owner, OwnershipContext, action, evaluate, for_revision, observation_digest, probe_failure,
-    sha256, unserved_kind_report,
+    Action, Owner, OwnershipContext, Workload, action, evaluate, for_revision, observation_digest,
+    probe_failure, sha256, unserved_kind_report,
 };
+use olm_preflight::{REQUESTS, concurrently};
 use olm_runtime::{
     DiscoveryError, Kind, Seen, api_text, bounded, is_namespace_missing, is_namespace_terminating, patch_as,
     post_as,
@@ -32,9 +33,7 @@ use crate::{
             siblings::{OtherOwner, Siblings, other_owner},
         },
         report::{Obstacle, Outcome, Unhealthy, has_succeeded, short_name},
-        workloads::Workload,
     },
-    concurrently::{REQUESTS, concurrently},
     deletion_policy::revision::policy,
     webhook_certificates::{CaBundles, Injection},
 };
@@ -75,7 +74,7 @@ struct Step {
 enum State {
     Healthy,
     /// The messages of its probes, and the way to its Pods where it is a workload.
-    Unhealthy(Vec<String>, Option<Workload>),
+    Unhealthy(Vec<String>, Option<Box<Workload>>),
     /// Probes have nothing to report yet; what it waits for.
     Waits(String),
     /// It is being deleted, and will be created again afterwards.
@@ -162,7 +161,8 @@ impl<'a> Executor<'a> {
             return Ok((health(check.clone()), false));
         }
         let injection = injection.as_ref();
-        let target = Target { api: self.api(&kind, key), key, desired: &desired, injection };
+        let target =
+            Target { api: kind.api(&self.client, &key.namespace), key, desired: &desired, injection };
         let applied = check.as_ref().and_then(|check| check.applied.clone());
         // What its kind's watch does not show is created without asking first whether it exists.
         let is_new = self.rolling_out && check.is_none() && seen == Seen::Absent;
@@ -178,7 +178,7 @@ impl<'a> Executor<'a> {
         let applied = if written { Some(observation_digest(&current, &desired)) } else { applied };
         let [uid, resource_version] =
             ["/metadata/uid", "/metadata/resourceVersion"].map(|pointer| text(&current, pointer).to_owned());
-        let workload = if failures.is_empty() { None } else { Workload::of(&current) };
+        let workload = if failures.is_empty() { None } else { Workload::of(&current).map(Box::new) };
         let check = Check { desired: digest, uid, resource_version, applied, failures, waits, workload };
         self.cx.checks.remember(&self.owner.uid, key.clone(), check.clone());
         Ok((health(check), changed))
@@ -235,14 +235,6 @@ impl<'a> Executor<'a> {
 
     pub(crate) async fn kind(&self, key: &ObjectKey) -> Result<Kind, DiscoveryError> {
         self.cx.discovery.kind(&key.api_version(), &key.kind).await
-    }
-
-    pub(crate) fn api(&self, kind: &Kind, key: &ObjectKey) -> Api<DynamicObject> {
-        if kind.namespaced && !key.namespace.is_empty() {
-            Api::namespaced_with(self.client.clone(), &key.namespace, &kind.resource)
-        } else {
-            Api::all_with(self.client.clone(), &kind.resource)
-        }
     }
 }
 

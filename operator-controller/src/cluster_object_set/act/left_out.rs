@@ -100,7 +100,10 @@ pub(crate) async fn check_arrived(
     }
     let arrived = [Phase { name: "arrived".to_owned(), objects: arrived }];
     let (client, controller, revision) = (&observed.client, cx.controller(), observed.set.name_any());
-    preflight::check_permissions(client, &controller, &cx.discovery, &arrived, &revision).await
+    let objects: Vec<_> = arrived.iter().flat_map(|phase| &phase.objects).collect();
+    let verbs = preflight::Verbs::Managed(&revision);
+    let missing = preflight::missing_permissions(client, &controller, &cx.discovery, &objects, verbs).await?;
+    if missing.is_empty() { Ok(()) } else { Err(olm_rbac::report(&missing)) }
 }
 
 /// The phases without the objects that are left out.

@@ -6,14 +6,12 @@ use kube::{
 };
 use olm_object::ObjectKey;
 use olm_objectset::{BEFORE_REVISIONS, Teardown, controller_of, owner_references, teardown};
+use olm_preflight::{REQUESTS, concurrently};
 use olm_runtime::{DiscoveryError, api_text, bounded, if_exists};
 use serde_json::{Value, json};
 
 use super::executor::{Executor, get};
-use crate::{
-    cluster_object_set::observe::content::LoadedPhase,
-    concurrently::{REQUESTS, concurrently},
-};
+use crate::cluster_object_set::observe::content::LoadedPhase;
 
 impl Executor<'_> {
     /// Removes what the revision still owns. `true` when nothing is left.
@@ -52,7 +50,7 @@ impl Executor<'_> {
             Err(DiscoveryError::Unknown { .. }) => return Ok(true),
             Err(error) => return Err(format!("Object {key}: {error}")),
         };
-        let api = self.api(&kind, &key);
+        let api = kind.api(&self.client, &key.namespace);
         let Some(live) = get(&api, &key.name).await.map_err(|e| failed(&e))? else { return Ok(true) };
         let action = match teardown(&live, &self.owner) {
             // No later revision wanted what Helm had made.

@@ -78,7 +78,7 @@ mod tests {
         let one = |watched: &Watched| match watched {
             Watched::Kind(kind) => kind.resource.plural.clone(),
             Watched::Object { kind, namespace, name, account, .. } => {
-                format!("{} {namespace}/{name} as {}", kind.resource.plural, account.user_name())
+                format!("{} {namespace}/{name} as {}", kind.resource.plural, account.name)
             }
         };
         watched.iter().map(one).collect()
@@ -105,7 +105,7 @@ mod tests {
             let (account, client) = (account.clone(), client());
             Observed { set: &set, account, client, phases, content: Vec::new(), wanted: &wanted }
         };
-        let user = account.user_name();
+        let user = &account.name;
         let expected = [
             "configmaps".to_owned(),
             format!("secrets m/t as {user}"),

@@ -6,6 +6,7 @@ use olm_api::{
     Activity, ConditionStatus, ConditionType, ConditionWriter, Conditions, Reason,
     names::BUNDLE_VERSION,
     v1::{ClusterObjectSet, ClusterObjectSetStatus, LifecycleState},
+    with_remedy,
 };
 
 use crate::{
@@ -105,9 +106,14 @@ fn summarize(writer: &mut ConditionWriter<'_>, report: &Report) {
     };
     let brief = brief(&progressing.message);
     // What is waited for says more than that something is.
-    let is_said = reason == Reason::RollingOut && !added.is_empty();
-    let first = (!is_said).then_some(&*brief).into_iter();
-    let lines: Vec<&str> = first.chain(added.iter().map(String::as_str)).collect();
+    let is_said = reason == Reason::RollingOut;
+    let mut added = added.into_iter();
+    let first = match added.next() {
+        None => brief.to_string(),
+        Some(next) if is_said => next,
+        Some(next) => with_remedy(&brief, &next),
+    };
+    let lines: Vec<String> = [first].into_iter().chain(added).collect();
     let message = lines.join("\n");
     let ready = matches!(report.outcome, Outcome::Complete | Outcome::Archived);
     let activity = match report.outcome {
@@ -122,13 +128,8 @@ fn summarize(writer: &mut ConditionWriter<'_>, report: &Report) {
         _ if report.outcome == Outcome::Complete => Reason::Active,
         _ => reason,
     };
-    let unseen = report.unseen.iter().map(String::as_str);
-    writer.summarize(
-        ready,
-        state,
-        &lines.iter().copied().chain(unseen).collect::<Vec<_>>().join("\n"),
-        activity,
-    );
+    let with_unseen: Vec<&str> = lines.iter().chain(&report.unseen).map(String::as_str).collect();
+    writer.summarize(ready, state, &with_unseen.join("\n"), activity);
 }
 
 /// What a roll-out waits for: the first unhealthy objects with their reason, then what else it waits for.
@@ -235,7 +236,7 @@ mod tests {
         late.spec.progress_deadline_minutes = Some(1);
         let shown = summary(&late, &incomplete(&["a"], &[]), Timestamp::from_second(60).unwrap());
         let text = format!(
-            "Revision has not rolled out for 1 minute(s). Last status: {rolling}\nWaiting for ConfigMap n/c: a"
+            "Revision has not rolled out for 1 minute(s). Last status: {rolling} Waiting for ConfigMap n/c: a"
         );
         let reason = "ProgressDeadlineExceeded";
         assert_eq!(shown, format!("Ready=False/{reason}/{text} Stalled=True/{reason}/{text}"));
@@ -269,7 +270,7 @@ mod tests {
             (Outcome::Retrying("r".into()), "Ready=False/Retrying/r Reconciling=True/Retrying/r".to_owned()),
             (
                 Outcome::Stuck { message: "s".into(), obstacle: Obstacle::Missing("do".into()) },
-                "Ready=False/Blocked/s\ndo Stalled=True/Blocked/s\ndo".to_owned(),
+                "Ready=False/Blocked/s. do Stalled=True/Blocked/s. do".to_owned(),
             ),
             (
                 incomplete(&["x"], &["w", "v"]),

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use olm_api::v1::{ClusterExtensionSpec, ClusterObjectSetSpec, ClusterObjectSetStatus};
+use olm_api::{
+    ConditionUpdate,
+    v1::{ClusterExtensionSpec, ClusterObjectSetSpec, ClusterObjectSetStatus},
+};
 
 use super::*;
 

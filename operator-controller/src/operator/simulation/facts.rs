@@ -1,6 +1,9 @@
 //! What the facts of the cluster bring about: each change of one reaches who depends on it, and a start changes nothing.
 
-use olm_api::names::{DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION};
+use olm_api::names::{
+    DELETION_POLICY_ANNOTATION, OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, PAUSED_ANNOTATION,
+    REVISION_NAME_LABEL,
+};
 
 use super::*;
 use crate::{
@@ -118,6 +121,33 @@ fn a_process_that_starts_anew_writes_nothing() {
         };
         let written: Vec<_> = log.iter().skip(before).filter(is_write).collect();
         assert!(log.len() > before && written.is_empty(), "{written:#?}");
+    });
+}
+
+/// The request that creates the revision may still be on its way from a replica that leads no more.
+#[test]
+fn content_waits_for_its_revision_before_it_is_removed() {
+    runtime().block_on(async {
+        let world = World::new();
+        world.server.create(extension());
+        world.run(async || minutes(60).await).await;
+        let name = "ext-2-content";
+        world.server.create(json!({
+            "apiVersion": "v1", "kind": "Secret", "type": OBJECT_DATA_SECRET_TYPE,
+            "metadata": {
+                "name": name, "namespace": SYSTEM_NAMESPACE,
+                "labels": {OWNER_NAME_LABEL: "ext", REVISION_NAME_LABEL: "ext-2"},
+            },
+        }));
+        let is_stored = || world.server.get("secrets", SYSTEM_NAMESPACE, name).is_some();
+        world
+            .run(async || {
+                minutes(1).await;
+                assert!(is_stored());
+                minutes(2).await;
+                assert!(!is_stored());
+            })
+            .await;
     });
 }
 

@@ -5,6 +5,7 @@
 //! belongs to no async runtime and tests without one can use it too.
 
 mod api;
+mod memory;
 mod store;
 
 use std::{
@@ -18,6 +19,7 @@ use axum::{Router, body::Bytes};
 use axum_server::tls_rustls::RustlsConfig;
 use tokio::sync::oneshot;
 
+pub use memory::MemoryRegistry;
 use store::{Manifest, Store, digest};
 
 /// The media type of an image's manifest.

@@ -1,6 +1,6 @@
-//! Serving certificates: made, kept and renewed by the program, or read from files; TLS profiles.
+//! Serving certificates: made, kept and renewed by the program.
 
-use olm_test::{pki::Authority, prelude::*};
+use olm_test::prelude::*;
 
 use crate::world::{Alone, DEADLINE};
 
@@ -34,17 +34,17 @@ async fn a_certificate_is_made_kept_published_and_renewed() -> Result<()> {
     let cluster = &alone.cluster;
     let secrets: Api<Secret> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
     let catalogd = Catalogd::start(cluster, &alone.registries.settings()).await?;
-    is_trusted(cluster, &catalogd.url()).await?;
+    is_trusted(cluster, &catalogd.catalogs_url()).await?;
     let first = secrets.get(NAME).await?;
     ensure!(first.type_.as_deref() == Some("kubernetes.io/tls"), "{:?}", first.type_);
     let first_bundle = bundle(cluster).await?;
 
     let second = Catalogd::start(cluster, &alone.registries.settings()).await?;
-    asked(&second.url(), &first_bundle).await.context("the other replica")?;
+    asked(&second.catalogs_url(), &first_bundle).await.context("the other replica")?;
     drop(second);
     catalogd.process().restart()?;
     catalogd.ready().await?;
-    asked(&catalogd.url(), &first_bundle).await.context("after a restart")?;
+    asked(&catalogd.catalogs_url(), &first_bundle).await.context("after a restart")?;
     ensure!(secrets.get(NAME).await?.data == first.data, "a start writes nothing");
 
     // Somebody removes the Secret: another certificate, without a restart.
@@ -56,8 +56,11 @@ async fn a_certificate_is_made_kept_published_and_renewed() -> Result<()> {
         Ok(())
     })
     .await?;
-    is_trusted(cluster, &catalogd.url()).await?;
-    ensure!(asked(&catalogd.url(), &first_bundle).await.is_err(), "the old certificate is still served");
+    is_trusted(cluster, &catalogd.catalogs_url()).await?;
+    ensure!(
+        asked(&catalogd.catalogs_url(), &first_bundle).await.is_err(),
+        "the old certificate is still served"
+    );
 
     // Somebody spoils it: replaced again, and the authority before stays in the bundle.
     let before = bundle(cluster).await?;
@@ -69,48 +72,10 @@ async fn a_certificate_is_made_kept_published_and_renewed() -> Result<()> {
         Ok(())
     })
     .await?;
-    is_trusted(cluster, &catalogd.url()).await?;
+    is_trusted(cluster, &catalogd.catalogs_url()).await?;
     drop(catalogd);
 
     // catalogd inside operator-controller keeps the same one.
-    let operator = Operator::start(cluster, &alone.registries.images, &[]).await?;
+    let operator = Operator::start_installed_with(cluster, &alone.registries.images.settings(&[])).await?;
     is_trusted(cluster, &operator.catalogs_url()).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn files_are_read_again_and_profiles_are_kept_to() -> Result<()> {
-    let alone = Alone::take().await?;
-    let directory = StateDirectory::new("certificates")?;
-    let write = |authority: &Authority| {
-        authority.server("localhost", &["localhost"])?.write(directory.path(), "server")
-    };
-    let (first, second) = (Authority::new("first")?, Authority::new("second")?);
-    let files = write(&first)?;
-    let settings = alone
-        .registries
-        .settings()
-        .arg(format!("--tls-cert={}", files.certificate.display()))
-        .arg(format!("--tls-key={}", files.key.display()))
-        .arg("--tls-profile=modern");
-    let catalogd = Catalogd::start(&alone.cluster, &settings).await?;
-    let url = format!("{}/", catalogd.url());
-    asked(&url, &first.identity().certificate).await?;
-    ensure!(asked(&url, &second.identity().certificate).await.is_err(), "another authority");
-
-    let old = reqwest::Client::builder()
-        .no_proxy()
-        .tls_danger_accept_invalid_certs(true)
-        .tls_version_max(reqwest::tls::Version::TLS_1_2)
-        .build()?;
-    ensure!(old.get(&url).send().await.is_err(), "the modern profile speaks TLS 1.2");
-    let metrics = catalogd.metrics_url();
-    ensure!(old.get(&metrics).send().await.is_err(), "and so do the metrics");
-    let asked_for_token = asked(&metrics, &first.identity().certificate).await?;
-    ensure!(asked_for_token == reqwest::StatusCode::UNAUTHORIZED, "{asked_for_token}");
-
-    write(&second)?;
-    wait::until("the new certificate to be served", Duration::from_mins(1), async || {
-        asked(&url, &second.identity().certificate).await.map(drop)
-    })
-    .await
 }

@@ -1,6 +1,6 @@
 //! Disks that are full: the old content stays, nothing is left behind, and it heals when there is room.
 
-use olm_test::{catalogd::Settings, prelude::*};
+use olm_test::{instance::Settings, prelude::*};
 
 use crate::world::{Alone, Catalog, all, content, files};
 

@@ -8,7 +8,6 @@ mod faults;
 mod hostile;
 mod kills;
 mod metrics;
-mod pulls;
 mod replicas;
 mod trust;
 mod world;

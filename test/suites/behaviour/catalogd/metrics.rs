@@ -14,8 +14,7 @@ const NOBODY: &str = "127.0.0.1:1/nothing:v1";
 
 /// The manifests' alerts.
 fn rules() -> Result<Value> {
-    let path =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/observability/prometheusrule.yaml");
+    let path = kubectl::config("observability/prometheusrule.yaml");
     let text = std::fs::read_to_string(path)?;
     let document = olm_yaml::documents(&text).next().context("an empty file")??;
     Ok(document["spec"].clone())

@@ -1,7 +1,5 @@
 //! TLS towards registries: authorities from a folder that is read again, through a proxy.
 
-use std::os::unix::fs::symlink;
-
 use kube::config::Kubeconfig;
 use olm_test::{
     catalogd::kubeconfig,
@@ -53,56 +51,6 @@ async fn authorities_are_read_again_and_proxies_are_used() -> Result<()> {
     let text = text?;
     ensure!(text.contains("loading certificates: ") && text.contains("broken.crt"), "{text}");
     broken.serves(&pushed).await
-}
-
-/// Fills a folder as the kubelet fills a ConfigMap's mount: files are links into a folder behind a link.
-fn mount(folder: &Path, version: &str, certificate: &str) -> Result<()> {
-    fs::create_dir(folder.join(version))?;
-    fs::write(folder.join(version).join("ca-bundle.crt"), certificate)?;
-    symlink(version, folder.join("..next"))?;
-    fs::rename(folder.join("..next"), folder.join("..data"))?;
-    if !folder.join("ca-bundle.crt").is_symlink() {
-        symlink("..data/ca-bundle.crt", folder.join("ca-bundle.crt"))?;
-    }
-    Ok(())
-}
-
-/// What OpenShift's overlay does: the cluster's bundle is injected into a ConfigMap, which `SSL_CERT_DIR` names.
-#[tokio::test(flavor = "multi_thread")]
-async fn authorities_that_the_environment_names_are_read_again() -> Result<()> {
-    let alone = Alone::take().await?;
-    let (first, first_identity) = proxied_identity()?;
-    let (second, second_identity) = proxied_identity()?;
-    let upstream = alone.registries.registry.url();
-    let behind_first = FaultyRegistry::start(&upstream, Some(&first_identity))?;
-    let behind_second = FaultyRegistry::start(&upstream, Some(&second_identity))?;
-    let pushed = alone.registries.images.push_catalog(&content(9, 10_000), "injected:v1").await?;
-    let at = |registry: &FaultyRegistry| format!("{PROXIED_HOST}:{}/injected:v1", registry.port());
-    let (directory, proxy) = (StateDirectory::new("bundle")?, ConnectProxy::start()?);
-    mount(directory.path(), "..1", &first.identity().certificate)?;
-    let settings = alone
-        .registries
-        .settings()
-        .env("SSL_CERT_DIR", directory.path().display().to_string())
-        .env("HTTPS_PROXY", proxy.url())
-        .env("NO_PROXY", "127.0.0.1,localhost");
-    let catalogd = Catalogd::start(&alone.cluster, &settings).await?;
-    let pid = catalogd.process().pid();
-    let known = Catalog::create(&alone.cluster, "known", &at(&behind_first)).await?;
-    known.serves(&pushed).await?;
-    let rotated = Catalog::create(&alone.cluster, "rotated-bundle", &at(&behind_second)).await?;
-    let text = rotated.shows(Progressing, "True/Retrying/").await?;
-    ensure!(text.contains("certificate"), "{text}");
-    mount(directory.path(), "..2", &second.identity().certificate)?;
-    rotated.serves(&pushed).await?;
-    let late = Catalog::create(&alone.cluster, "too-late-bundle", &at(&behind_first)).await?;
-    late.shows(Progressing, "True/Retrying/").await?;
-    ensure!(catalogd.process().pid() == pid, "it was started again");
-    catalogd.process().check_running()?;
-    for catalog in [known, rotated, late] {
-        catalog.delete().await?;
-    }
-    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,9 +6,9 @@ use k8s_openapi::api::events::v1::Event;
 use olm_api::v1::ClusterCatalogStatus;
 use olm_test::{
     catalog,
-    catalogd::Settings,
     distribution::Distribution,
     faults::{ConnectProxy, FaultyRegistry},
+    instance::Settings,
     operator::install,
     pki::Authority,
     prelude::*,

@@ -2,15 +2,15 @@
 
 mod changing;
 mod installing;
+mod mirroring;
+mod running;
 mod terminal;
+mod watching;
 
-use std::{
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::{path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use olm_test::{process::cargo_program, scenario::Scenario};
+use olm_test::{cli::ended, process::cargo_program, scenario::Scenario};
 use tokio::sync::Mutex;
 
 pub(crate) use self::terminal::Terminal;
@@ -47,7 +47,7 @@ impl Answer {
 pub(crate) static SAMPLE: Mutex<()> = Mutex::const_new(());
 
 /// Commands that pull bundles.
-const PULLING: [&str; 6] = ["diff", "upgrade", "rollback", "install", "explain", "outdated"];
+const PULLING: [&str; 7] = ["diff", "upgrade", "rollback", "install", "explain", "outdated", "run"];
 
 /// The command line of `olm` on the scenario's cluster.
 pub(crate) fn command_line(scenario: &Scenario<'_>, args: &[&str]) -> Result<Command> {
@@ -56,7 +56,6 @@ pub(crate) fn command_line(scenario: &Scenario<'_>, args: &[&str]) -> Result<Com
     if args.first().is_some_and(|first| PULLING.contains(first)) {
         command.arg("--registries-conf").arg(scenario.world.images.registries_conf());
     }
-    command.stdin(Stdio::null());
     Ok(command)
 }
 
@@ -66,8 +65,7 @@ fn program() -> Result<PathBuf> {
 
 /// Runs `olm` without a terminal, as the administrator.
 pub(crate) async fn olm(scenario: &Scenario<'_>, args: &[&str]) -> Result<Answer> {
-    let mut command = command_line(scenario, args)?;
-    let output = tokio::task::spawn_blocking(move || command.output()).await?.context("running olm")?;
+    let output = ended(command_line(scenario, args)?).await?;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("olm writes UTF-8");
     let answer =
         Answer { code: output.status.code(), text: text(output.stdout)?, errors: text(output.stderr)? };

@@ -189,7 +189,8 @@ async fn nothing_is_replaced(world: &World) -> Result<()> {
     let made = api.make(&role).await?;
     let mut demo = world.demo(&[("DEMO_CLUSTER", "yes"), ("DEMO_EXIT", "1")])?;
     demo.prints("pushed to").await?;
-    let output = demo.child.wait_with_output().await?;
+    let output =
+        tokio::time::timeout(DEADLINE, demo.child.wait_with_output()).await.context("the demo runs on")??;
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(error.contains("ClusterRole demo-lighthouse-installer exists on cluster test"), "{error}");
     ensure!(!output.status.success(), "{}", output.status);

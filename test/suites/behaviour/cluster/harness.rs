@@ -1,9 +1,7 @@
-//! What the other tests rely on: users, audit, pods, registries, and that nothing is left behind.
+//! What the other tests rely on: users, audit, processes, and that nothing is left behind.
 
 use std::process::{Child, Stdio};
 
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ObjectMeta};
 use olm_test::{
     prelude::*,
@@ -24,19 +22,6 @@ fn given() -> bool {
 
 /// Set in the process that is killed by a test of it.
 const VICTIM: &str = "OLM_TEST_VICTIM";
-
-#[tokio::test]
-async fn a_cluster_of_the_wanted_version_starts() -> Result<()> {
-    if given() {
-        return Ok(());
-    }
-    let start = Instant::now();
-    let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
-    eprintln!("control plane started in {:.1} s", start.elapsed().as_secs_f64());
-    let version = cluster.client().await?.apiserver_version().await?;
-    assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
-    Ok(())
-}
 
 #[tokio::test]
 async fn users_have_the_rights_that_rbac_gives_and_writes_are_audited() -> Result<()> {
@@ -78,56 +63,6 @@ async fn users_have_the_rights_that_rbac_gives_and_writes_are_audited() -> Resul
 }
 
 #[tokio::test]
-async fn pods_become_ready_jobs_finish_and_deleted_pods_go() -> Result<()> {
-    let cluster = Cluster::shared().await?;
-    let namespace = unique_name("pods");
-    cluster.create_namespace(&namespace).await?;
-    let client = cluster.client().await?;
-    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-    let jobs: Api<Job> = Api::namespaced(client, &namespace);
-    let container = json!([{"name": "c", "image": "example.com/none:v1"}]);
-    wait::until("the namespace's account", DEADLINE, || async {
-        pods.make(json!({"metadata": {"name": "p"}, "spec": {"containers": container}})).await
-    })
-    .await?;
-    let job = json!({
-        "metadata": {"name": "j"},
-        "spec": {"template": {"spec": {"containers": container, "restartPolicy": "Never"}}},
-    });
-    jobs.make(job).await?;
-    wait::until("the pod to be ready", DEADLINE, || async {
-        let status = pods.get("p").await?.status.unwrap_or_default();
-        let ready =
-            status.conditions.iter().flatten().any(|one| one.type_ == "Ready" && one.status == "True");
-        wait::check(ready, || format!("{status:?}"))
-    })
-    .await?;
-    wait::until("the job to finish", DEADLINE, || async {
-        let status = jobs.get("j").await?.status.unwrap_or_default();
-        let done =
-            status.conditions.iter().flatten().any(|one| one.type_ == "Complete" && one.status == "True");
-        wait::check(done, || format!("{status:?}"))
-    })
-    .await?;
-    pods.remove("p").await?;
-    pods.gone("p").await
-}
-
-#[tokio::test]
-async fn kubectl_works_with_the_admins_kubeconfig() -> Result<()> {
-    let cluster = Cluster::shared().await?;
-    let output = tokio::process::Command::new(cluster.kubectl())
-        .arg("--kubeconfig")
-        .arg(cluster.kubeconfig_admin())
-        .args(["get", "crds", "--output=name"])
-        .output()
-        .await?;
-    let text = String::from_utf8(output.stdout)?;
-    assert!(text.contains("clusterextensions.olm.operatorframework.io"), "{text}");
-    Ok(())
-}
-
-#[tokio::test]
 async fn a_process_can_be_killed_restarted_and_asked_to_end() -> Result<()> {
     let directory = StateDirectory::new("process")?;
     let program = Program {
@@ -152,13 +87,6 @@ async fn a_process_can_be_killed_restarted_and_asked_to_end() -> Result<()> {
     })
     .await?;
     assert_eq!(process.terminate(DEADLINE).await?, State::Killed(15));
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_program_of_the_workspace_is_built_and_found() -> Result<()> {
-    let program = tokio::task::spawn_blocking(|| cargo_program("olm-config-gen", "olm-config-gen")).await??;
-    assert!(program.is_file(), "{}", program.display());
     Ok(())
 }
 

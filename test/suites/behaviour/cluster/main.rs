@@ -4,6 +4,6 @@ mod cli;
 mod crds;
 mod demo;
 mod harness;
+mod packages;
 mod renderings;
-mod sample_operator;
 mod schemas;

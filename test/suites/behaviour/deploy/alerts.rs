@@ -3,14 +3,14 @@
 use olm_test::{prelude::*, promtool::promtool};
 use regex::Regex;
 
-use crate::rendering::{Objects, config, kustomized, kustomized_with, run};
+use crate::rendering::{Objects, kustomized, kustomized_with, run};
 
 const RULES: &str = "observability/prometheusrule.yaml";
 const TESTS: &str = "observability/prometheusrule_test.yaml";
 
 /// A YAML file below `config` with one document.
 fn document(path: &str) -> Result<Value> {
-    let text = std::fs::read_to_string(config(path))?;
+    let text = std::fs::read_to_string(kubectl::config(path))?;
     Ok(olm_yaml::documents(&text).next().context("an empty file")??)
 }
 
@@ -19,7 +19,7 @@ fn tested(rules: &Value) -> Result<String> {
     let folder = tempfile::tempdir()?;
     // JSON is YAML.
     std::fs::write(folder.path().join("rules.yaml"), rules.to_string())?;
-    std::fs::copy(config(TESTS), folder.path().join("test.yaml"))?;
+    std::fs::copy(kubectl::config(TESTS), folder.path().join("test.yaml"))?;
     let promtool = promtool()?;
     run(Command::new(&promtool).current_dir(folder.path()).args([
         "check",
@@ -161,7 +161,7 @@ fn queries(value: &Value, found: &mut Vec<String>) {
 #[test]
 fn dashboard_and_alerts_ask_for_metrics_that_there_are() -> Result<()> {
     let told: BTreeSet<String> = crate::reference::metrics()?.into_iter().collect();
-    let text = std::fs::read_to_string(config("observability/dashboard.json"))?;
+    let text = std::fs::read_to_string(kubectl::config("observability/dashboard.json"))?;
     let mut asked = Vec::new();
     queries(&serde_json::from_str(&text)?, &mut asked);
     let rules = document(RULES)?["spec"].clone();

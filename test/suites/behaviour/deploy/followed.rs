@@ -4,7 +4,6 @@
 use olm_test::{catalog, operator::overlay, prelude::*};
 
 use crate::installed::own_cluster;
-use crate::rendering::config;
 
 /// Hosts that stand for the reader's own registry.
 const REGISTRIES: [&str; 2] = ["mirror.internal.example.com", "registry.example.com"];
@@ -21,7 +20,7 @@ pub(crate) enum Step {
 
 /// The steps of a page of `docs` below a heading, or of all of it.
 pub(crate) fn steps(page: &str, heading: Option<&str>) -> Result<Vec<Step>> {
-    let path = config("../docs").join(page);
+    let path = kubectl::config("../docs").join(page);
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let text = match heading {
         None => text.as_str(),
@@ -52,7 +51,7 @@ pub(crate) fn steps(page: &str, heading: Option<&str>) -> Result<Vec<Step>> {
 /// Follows a page in a folder of its own, in which the repository's `config` lies.
 fn follow(cluster: &Cluster, images: &Images, page: &str) -> Result<String> {
     let folder = tempfile::tempdir()?;
-    std::os::unix::fs::symlink(config("").canonicalize()?, folder.path().join("config"))?;
+    std::os::unix::fs::symlink(kubectl::config("").canonicalize()?, folder.path().join("config"))?;
     let steps = steps(page, None)?;
     let mut told = String::new();
     for step in &steps {
@@ -111,14 +110,13 @@ async fn community(cluster: &Cluster, images: &Images) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tutorials_work_as_they_are_written() -> Result<()> {
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
-    let registry = Registry::start()?;
-    let images = Images::new(&registry)?;
-    let operator = Operator::start(&cluster, &images, &[]).await?;
+    let site = Site::around(cluster)?;
+    let (cluster, images) = (&site.cluster, &site.images);
+    let operator = Operator::start(&site, &[]).await?;
     // Its commands wait, and the program's log is asked for when they wait in vain.
-    let followed =
-        |page: &str| follow(&cluster, &images, page).with_context(|| operator.process().log_tail());
+    let followed = |page: &str| follow(cluster, images, page).with_context(|| operator.process().log_tail());
 
-    community(&cluster, &images).await?;
+    community(cluster, images).await?;
     let told = followed("tutorials/first-extension.md")?;
     ensure!(told.contains("grafana-operator.v5.24.0 is installed"), "{told}");
     ensure!(told.contains("grafana-operator: removed"), "{told}");
@@ -130,20 +128,31 @@ async fn the_tutorials_work_as_they_are_written() -> Result<()> {
         "olm diff before the upgrade: {told}"
     );
     wait::until("what the extension installed to be gone", DEADLINE, async || {
-        let left = kubectl(&cluster, &["get", "deployments,configmaps", "-n=lighthouse", "-o=name"])?;
+        let left = kubectl(cluster, &["get", "deployments,configmaps", "-n=lighthouse", "-o=name"])?;
         wait::check(left.trim() == "configmap/kube-root-ca.crt", || left.clone())
     })
     .await?;
 
-    kubectl(&cluster, &["delete", "namespace", "lighthouse", "--timeout=120s"])?;
-    overlay(&cluster, "restricted-accounts")?;
+    kubectl(cluster, &["delete", "namespace", "lighthouse", "--timeout=120s"])?;
+    overlay(cluster, "restricted-accounts")?;
     let told = followed("tutorials/least-privilege.md")?;
     ensure!(told.lines().filter(|line| *line == "yes").count() == 2, "{told}");
 
     let told = followed("tutorials/own-catalog.md")?;
     ensure!(told.contains("lighthouse-operator.v1.1.0"), "{told}");
-    let told = followed("tutorials/air-gapped.md")?;
-    ensure!(told.contains("image: registry.k8s.io/pause:3.10"), "{told}");
+    // The operator's image, which is mirrored too, from a registry that no test reaches.
+    let pause = olm_image::ImageBuilder::new().build();
+    images.push(&pause, "pause:3.10").await?;
+    let folder = tempfile::tempdir()?;
+    let conf = folder.path().join("registries.conf");
+    let host = images.host();
+    let text = format!(
+        "[[registry]]\nlocation = {host:?}\ninsecure = true\n[[registry]]\nlocation = \"registry.k8s.io\"\n\
+         [[registry.mirror]]\nlocation = {host:?}\ninsecure = true\n"
+    );
+    std::fs::write(&conf, text)?;
+    let told = follow(cluster, &Images::with_conf(&site.registry, &conf)?, "tutorials/air-gapped.md")?;
+    ensure!(told.contains("/olm/registry.k8s.io/pause:3.10"), "{told}");
     operator.process().terminate(DEADLINE).await.map(drop)
 }
 

@@ -2,7 +2,7 @@
 
 use olm_test::{prelude::*, upstream::list_file};
 
-use crate::installed::{catalogs_can_be_created, get, own_cluster};
+use crate::installed::{catalogs_can_be_created, own_cluster};
 use crate::rendering::config_arg;
 
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -58,8 +58,6 @@ fn upstream() -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn images_without_their_manifests_say_what_to_apply() -> Result<()> {
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
-    let registry = Registry::start()?;
-    let images = Images::new(&registry)?;
     kubectl(&cluster, &["apply", "--server-side", "-k", &config_arg("crd")])?;
     kubectl(&cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;
     let list = list_file(&upstream())?;
@@ -70,14 +68,16 @@ async fn images_without_their_manifests_say_what_to_apply() -> Result<()> {
         "upstream's webhook refuses every catalog"
     );
 
-    let operator = Operator::start_installed(&cluster, &images, &[]).await?;
+    let site = Site::around(cluster)?;
+    let cluster = &site.cluster;
+    let operator = Operator::start_installed(&site, &[]).await?;
     let wanted = [
         ("catalogd-mutating-webhook-configuration", "no ClusterCatalog can be written"),
         ("catalogd-controller-manager", "it works on the same catalogs"),
         ("operator-controller-cluster-admin-rolebinding", "permissions on the whole cluster"),
     ];
     wait::until("the leftovers to be reported", DEADLINE, async || {
-        let (log, events) = (operator.process().log(), get(&cluster, &["events", "-A"])?);
+        let (log, events) = (operator.process().log(), kubectl::get(cluster, &["events", "-A"])?);
         for (name, text) in wanted {
             let says = |line: &&str| {
                 line.contains(name) && line.contains(text) && line.contains("config/install.yaml")
@@ -105,9 +105,9 @@ async fn images_without_their_manifests_say_what_to_apply() -> Result<()> {
             "source": {"sourceType": "Catalog", "catalog": {"packageName": "any"}},
         },
     })])?;
-    kubectl(&cluster, &["create", "-f", &extension.path().display().to_string()])?;
+    kubectl(cluster, &["create", "-f", &extension.path().display().to_string()])?;
     wait::until("the extension to say so", DEADLINE, async || {
-        let object = get(&cluster, &["clusterextension", "waiting"])?;
+        let object = kubectl::get(cluster, &["clusterextension", "waiting"])?;
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
         let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
         let text = ready.and_then(|ready| ready["message"].as_str()).unwrap_or_default().to_owned();
@@ -116,13 +116,13 @@ async fn images_without_their_manifests_say_what_to_apply() -> Result<()> {
     .await?;
 
     operator.process().terminate(DEADLINE).await?;
-    kubectl(&cluster, &["apply", "--server-side", "--force-conflicts", "-f", &config_arg("install.yaml")])?;
+    kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &config_arg("install.yaml")])?;
     // While no program runs that would pull them.
-    catalogs_can_be_created(&cluster)?;
-    kubectl(&cluster, &["delete", "-f", &config_arg("default-catalogs.yaml")])?;
-    let again = Operator::start_installed(&cluster, &images, &[]).await?;
+    catalogs_can_be_created(cluster)?;
+    kubectl(cluster, &["delete", "-f", &config_arg("default-catalogs.yaml")])?;
+    let again = Operator::start_installed(&site, &[]).await?;
     wait::until("the manifests to be found in force", DEADLINE, async || {
-        let object = get(&cluster, &["clusterextension", "waiting"])?;
+        let object = kubectl::get(cluster, &["clusterextension", "waiting"])?;
         let text = object["status"]["conditions"].to_string();
         wait::check(!text.contains("until the manifests are applied again"), || text.clone())
     })

@@ -15,30 +15,6 @@ pub(crate) async fn own_cluster() -> Result<Option<Cluster>> {
     Ok(Some(Cluster::start(Options::default()).await?))
 }
 
-/// Waits until a Deployment of the system has its pods.
-pub(crate) async fn deployed(cluster: &Cluster, deployment: &str, replicas: u64) -> Result<()> {
-    wait::until(&format!("{replicas} pods of {deployment}"), DEADLINE, async || {
-        let object = get(cluster, &["deployment", deployment, "-n=olmv1-system"])?;
-        let status = &object["status"];
-        let there = |field: &str| status[field].as_u64().unwrap_or_default() == replicas;
-        let current = status["observedGeneration"] == object["metadata"]["generation"];
-        wait::check(
-            current && there("readyReplicas") && there("updatedReplicas") && there("replicas"),
-            || {
-                let events = kubectl(cluster, &["get", "events", "-n=olmv1-system"]).unwrap_or_default();
-                format!("{status}\n{events}")
-            },
-        )
-    })
-    .await
-}
-
-/// An object as JSON.
-pub(crate) fn get(cluster: &Cluster, what: &[&str]) -> Result<Value> {
-    let args: Vec<&str> = ["get", "-o=json"].into_iter().chain(what.iter().copied()).collect();
-    serde_json::from_str(&kubectl(cluster, &args)?).context("JSON of kubectl")
-}
-
 /// Whether a user may do something, as the API server's authorizers see it.
 pub(crate) fn may(cluster: &Cluster, user: &str, verb: &str, resource: &str) -> bool {
     let user = format!("--as={user}");
@@ -50,7 +26,7 @@ pub(crate) fn may(cluster: &Cluster, user: &str, verb: &str, resource: &str) -> 
 
 /// What each write changes: the generation of objects that have one, else the resourceVersion.
 fn versions(cluster: &Cluster) -> Result<Vec<(String, Value)>> {
-    let list = get(cluster, &["-f", &config_arg("install.yaml")])?;
+    let list = kubectl::get(cluster, &["-f", &config_arg("install.yaml")])?;
     let items = list["items"].as_array().context("items")?;
     let version = |object: &Value| {
         let metadata = &object["metadata"];
@@ -67,16 +43,17 @@ async fn one_apply_installs_everything_and_a_second_one_changes_nothing() -> Res
     let install = config_arg("install.yaml");
     kubectl(&cluster, &["apply", "--server-side", "-f", &install])?;
     // Its pods pass restricted Pod Security, which the namespace enforces.
-    deployed(&cluster, "operator-controller-controller-manager", 2).await?;
+    kubectl::deployed(&cluster, SYSTEM_NAMESPACE, "operator-controller-controller-manager", 2).await?;
     let before = versions(&cluster)?;
     kubectl(&cluster, &["apply", "--server-side", "-f", &install])?;
     assert_eq!(before, versions(&cluster)?);
     assert!(before.len() > 30, "{before:?}");
 
-    let namespace = get(&cluster, &["namespace", "olmv1-system"])?;
+    let namespace = kubectl::get(&cluster, &["namespace", "olmv1-system"])?;
     assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
     wait::until("the budget to let a pod go", DEADLINE, async || {
-        let budget = get(&cluster, &["pdb", "operator-controller-controller-manager", "-n=olmv1-system"])?;
+        let budget =
+            kubectl::get(&cluster, &["pdb", "operator-controller-controller-manager", "-n=olmv1-system"])?;
         wait::check(budget["status"]["disruptionsAllowed"] == 1, || budget["status"].to_string())
     })
     .await?;
@@ -91,7 +68,7 @@ async fn one_apply_installs_everything_and_a_second_one_changes_nothing() -> Res
 pub(crate) fn catalogs_can_be_created(cluster: &Cluster) -> Result<()> {
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
     kubectl(cluster, &["apply", "-f", &config_arg("default-catalogs.yaml")])?;
-    get(cluster, &["clustercatalog", "operatorhubio"]).map(drop)
+    kubectl::get(cluster, &["clustercatalog", "operatorhubio"]).map(drop)
 }
 
 /// The cluster's own roles take ours in.
@@ -141,12 +118,12 @@ pub(crate) fn rights_are_those_of_the_table(cluster: &Cluster) {
 /// Two Deployments over one, and back.
 async fn the_other_layout_goes_over_it(cluster: &Cluster) -> Result<()> {
     kubectl(cluster, &["apply", "--server-side", "-k", &config_arg("overlays/split")])?;
-    deployed(cluster, "catalogd-controller-manager", 2).await?;
+    kubectl::deployed(cluster, SYSTEM_NAMESPACE, "catalogd-controller-manager", 2).await?;
     let selector = |service: &Value| service["spec"]["selector"]["app.kubernetes.io/name"].clone();
     let service = ["service", "catalogd-service", "-n=olmv1-system"];
-    assert_eq!(selector(&get(cluster, &service)?), json!("catalogd"));
+    assert_eq!(selector(&kubectl::get(cluster, &service)?), json!("catalogd"));
     kubectl(cluster, &["apply", "--server-side", "-f", &config_arg("install.yaml")])?;
-    deployed(cluster, "catalogd-controller-manager", 0).await?;
-    assert_eq!(selector(&get(cluster, &service)?), json!("operator-controller"));
+    kubectl::deployed(cluster, SYSTEM_NAMESPACE, "catalogd-controller-manager", 0).await?;
+    assert_eq!(selector(&kubectl::get(cluster, &service)?), json!("operator-controller"));
     Ok(())
 }

@@ -4,9 +4,9 @@
 use olm_test::prelude::*;
 
 use crate::followed::{Step, steps};
-use crate::installed::{get, own_cluster};
+use crate::installed::own_cluster;
 use crate::released::Helm;
-use crate::rendering::{config, config_arg};
+use crate::rendering::config_arg;
 
 const DEADLINE: Duration = Duration::from_mins(3);
 const PACKAGE: &str = "lighthouse-operator";
@@ -14,7 +14,7 @@ const VERSIONS: [&str; 3] = ["1.0.0", "1.1.0", "2.0.0"];
 
 /// The sample's catalog, its account, and its extension.
 pub(crate) async fn extension(cluster: &Cluster, images: &Images) -> Result<()> {
-    let sample = config("samples/lighthouse");
+    let sample = kubectl::config("samples/lighthouse");
     for version in VERSIONS {
         let folder = sample.join("bundles").join(version);
         images.push_bundle(&folder, &format!("{PACKAGE}-bundle:v{version}")).await?;
@@ -42,7 +42,7 @@ pub(crate) async fn extension(cluster: &Cluster, images: &Images) -> Result<()> 
 async fn ready(cluster: &Cluster, operator: &Operator, version: &str) -> Result<()> {
     wait::until(&format!("lighthouse at {version}"), DEADLINE, async || {
         operator.process().check_running()?;
-        let status = get(cluster, &["clusterextension", "lighthouse"])?["status"].clone();
+        let status = kubectl::get(cluster, &["clusterextension", "lighthouse"])?["status"].clone();
         let conditions = status["conditions"].as_array().into_iter().flatten();
         let ready = conditions.into_iter().any(|one| one["type"] == "Ready" && one["status"] == "True");
         wait::check(ready && status["install"]["bundle"]["version"] == version, || status.to_string())
@@ -63,7 +63,7 @@ fn identities(cluster: &Cluster) -> Result<Vec<(String, Value)>> {
     ];
     let mut identities = Vec::new();
     for what in installed {
-        for object in get(cluster, what)?["items"].as_array().context("items")? {
+        for object in kubectl::get(cluster, what)?["items"].as_array().context("items")? {
             let metadata = &object["metadata"];
             ensure!(
                 metadata["deletionTimestamp"].is_null(),
@@ -78,15 +78,14 @@ fn identities(cluster: &Cluster) -> Result<Vec<(String, Value)>> {
     Ok(identities)
 }
 
-/// The program runs with what was applied, and an extension is installed: the registry, its images and the program.
-async fn in_use(cluster: &Cluster) -> Result<(Registry, Images, Operator)> {
-    kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
-    let registry = Registry::start()?;
-    let images = Images::new(&registry)?;
-    let operator = Operator::start_installed(cluster, &images, &[]).await?;
-    extension(cluster, &images).await?;
-    ready(cluster, &operator, "1.0.0").await?;
-    Ok((registry, images, operator))
+/// The program runs with what was applied, and an extension is installed.
+async fn in_use(cluster: Cluster) -> Result<(Site, Operator)> {
+    kubectl(&cluster, &["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"])?;
+    let site = Site::around(cluster)?;
+    let operator = Operator::start_installed(&site, &[]).await?;
+    extension(&site.cluster, &site.images).await?;
+    ready(&site.cluster, &operator, "1.0.0").await?;
+    Ok((site, operator))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,8 +95,9 @@ async fn extensions_outlive_upgrade_and_uninstall_of_the_chart_and_go_in_the_doc
     let helm = Helm::of(&cluster)?;
     let (chart, in_default) = (config_arg("helm/olmv1"), "--namespace=default");
     helm.run(&["install", "olmv1", &chart, in_default])?;
-    let (_registry, images, operator) = in_use(&cluster).await?;
-    let before = identities(&cluster)?;
+    let (site, operator) = in_use(cluster).await?;
+    let cluster = &site.cluster;
+    let before = identities(cluster)?;
 
     helm.run(&[
         "upgrade",
@@ -106,33 +106,33 @@ async fn extensions_outlive_upgrade_and_uninstall_of_the_chart_and_go_in_the_doc
         in_default,
         "--set=options.operatorController.deployment.replicas=1",
     ])?;
-    ready(&cluster, &operator, "1.0.0").await?;
-    assert_eq!(identities(&cluster)?, before, "after the upgrade");
+    ready(cluster, &operator, "1.0.0").await?;
+    assert_eq!(identities(cluster)?, before, "after the upgrade");
 
     // The Pods go with the release, and with them the rights.
     operator.process().terminate(DEADLINE).await?;
     helm.run(&["uninstall", "olmv1", in_default, "--wait"])?;
-    assert_eq!(identities(&cluster)?, before, "after the uninstallation");
+    assert_eq!(identities(cluster)?, before, "after the uninstallation");
     drop(operator);
 
     helm.run(&["install", "olmv1", &chart, in_default])?;
-    let operator = Operator::start_installed(&cluster, &images, &[]).await?;
-    ready(&cluster, &operator, "1.0.0").await?;
-    assert_eq!(identities(&cluster)?, before, "after another installation");
+    let operator = Operator::start_installed(&site, &[]).await?;
+    ready(cluster, &operator, "1.0.0").await?;
+    assert_eq!(identities(cluster)?, before, "after another installation");
     // It is managed again, not only still there.
     let newer = r#"{"spec":{"source":{"catalog":{"version":"1.1.x"}}}}"#;
-    kubectl(&cluster, &["patch", "clusterextension", "lighthouse", "--type=merge", "-p", newer])?;
-    ready(&cluster, &operator, "1.1.0").await?;
+    kubectl(cluster, &["patch", "clusterextension", "lighthouse", "--type=merge", "-p", newer])?;
+    ready(cluster, &operator, "1.1.0").await?;
 
     // The order of docs/upgrade-and-uninstall.md: each step ends by itself.
-    kubectl(&cluster, &["delete", "clusterextensions", "--all", "--timeout=120s"])?;
-    kubectl(&cluster, &["delete", "clusterobjectsets", "--all", "--timeout=120s"])?;
-    kubectl(&cluster, &["delete", "clustercatalogs", "--all", "--timeout=120s"])?;
+    kubectl(cluster, &["delete", "clusterextensions", "--all", "--timeout=120s"])?;
+    kubectl(cluster, &["delete", "clusterobjectsets", "--all", "--timeout=120s"])?;
+    kubectl(cluster, &["delete", "clustercatalogs", "--all", "--timeout=120s"])?;
     operator.process().terminate(DEADLINE).await?;
     helm.run(&["uninstall", "olmv1", in_default, "--wait"])?;
-    kubectl(&cluster, &["delete", "crd", "-l=app.kubernetes.io/part-of=olm", "--timeout=120s"])?;
-    kubectl(&cluster, &["delete", "namespace", "olmv1-system", "--timeout=120s"])?;
-    nothing_is_left(&cluster)
+    kubectl(cluster, &["delete", "crd", "-l=app.kubernetes.io/part-of=olm", "--timeout=120s"])?;
+    kubectl(cluster, &["delete", "namespace", "olmv1-system", "--timeout=120s"])?;
+    nothing_is_left(cluster)
 }
 
 /// Only the sample's own account and roles, which are the user's.
@@ -153,7 +153,8 @@ fn nothing_is_left(cluster: &Cluster) -> Result<()> {
 async fn the_commands_of_the_page_remove_everything_that_was_applied() -> Result<()> {
     let Some(cluster) = own_cluster().await? else { return Ok(()) };
     kubectl(&cluster, &["apply", "--server-side", "-f", &config_arg("install.yaml")])?;
-    let (_registry, _images, operator) = in_use(&cluster).await?;
+    let (site, operator) = in_use(cluster).await?;
+    let cluster = &site.cluster;
     let steps = steps("upgrade-and-uninstall.md", Some("Removing everything"))?;
     ensure!(steps.len() >= 8, "{steps:?}");
     for step in &steps {
@@ -164,7 +165,7 @@ async fn the_commands_of_the_page_remove_everything_that_was_applied() -> Result
         if line.contains("deployments") {
             operator.process().terminate(DEADLINE).await?;
         }
-        kubectl(&cluster, &words[1..])?;
+        kubectl(cluster, &words[1..])?;
     }
-    nothing_is_left(&cluster)
+    nothing_is_left(cluster)
 }

@@ -2,7 +2,7 @@
 
 use olm_api::Reason;
 use olm_test::prelude::*;
-use operator_controller::{CATALOGD_PERMISSIONS, PERMISSIONS, Permission, Scope};
+use operator_controller::{CATALOGD_PERMISSIONS, CLASSIC_PERMISSIONS, PERMISSIONS, Permission, Scope};
 use regex::Regex;
 
 use crate::rendering::run;
@@ -97,6 +97,10 @@ fn every_flag_is_told_with_its_default_and_its_program() -> Result<()> {
             assert_eq!(row[1], format!("`{default}`"), "{flag}");
         }
     }
+    let of_classic = flags("olm-classic")?;
+    let told = rows(&text, "flag of olm-classic").into_iter().flat_map(|row| names(&row[0]));
+    let own = of_classic.keys().filter(|flag| *flag == "--cache-dir" || !known.contains(flag));
+    assert_eq!(told.collect::<BTreeSet<_>>(), own.cloned().collect());
     Ok(())
 }
 
@@ -194,9 +198,11 @@ fn every_metric_is_told() -> Result<()> {
 #[test]
 fn every_permission_is_on_its_page() -> Result<()> {
     let text = page("permissions.md")?;
-    for (heading, permissions) in
-        [("operator-controller may", &PERMISSIONS), ("catalogd may", &CATALOGD_PERMISSIONS)]
-    {
+    for (heading, permissions) in [
+        ("operator-controller may", &PERMISSIONS),
+        ("catalogd may", &CATALOGD_PERMISSIONS),
+        ("olm-classic may", &CLASSIC_PERMISSIONS),
+    ] {
         let list =
             |items: &[String]| items.iter().map(|item| format!("`{item}`")).collect::<Vec<_>>().join(", ");
         let row = |permission: &Permission| {
@@ -205,7 +211,11 @@ fn every_permission_is_on_its_page() -> Result<()> {
                 Scope::Cluster => "cluster",
                 Scope::SystemNamespace => "system namespace",
             };
-            let (verbs, resources) = (list(&permission.verbs), list(&permission.resources));
+            let verbs = list(&permission.verbs);
+            let resources = list(&permission.resources);
+            let only = Some(&permission.names).filter(|names| !names.is_empty());
+            let suffix = only.map(|names| format!(" named {}", list(names))).unwrap_or_default();
+            let resources = resources + &suffix;
             [verbs, resources, format!("`{group}`"), place.to_owned(), permission.purpose.clone()].to_vec()
         };
         let wanted: Vec<Vec<String>> = permissions.iter().map(row).collect();
@@ -215,89 +225,68 @@ fn every_permission_is_on_its_page() -> Result<()> {
     Ok(())
 }
 
-/// Tests and scenarios that show the points of the page `deployment.md`, in their order.
-const DEPLOYMENT_POINTS: [(&[&str], Option<&str>); 13] = [
+/// Tests, separated by blanks, and scenarios that show the points of the page `deployment.md`, in their order.
+const DEPLOYMENT_POINTS: [(&str, Option<&str>); 13] = [
     (
-        &[
-            "deploy::the_split_installation_shows_what_upstreams_suite_looks_at",
-            "deploy::one_apply_installs_everything_and_a_second_one_changes_nothing",
-        ],
+        "deploy::the_split_installation_shows_what_upstreams_suite_looks_at \
+         deploy::one_apply_installs_everything_and_a_second_one_changes_nothing",
         None,
     ),
     (
-        &[
-            "deploy::the_split_installation_shows_what_upstreams_suite_looks_at",
-            "deploy::the_programs_know_every_flag_of_the_manifests",
-            "deploy::the_charts_values_go_where_upstreams_go",
-        ],
+        "deploy::the_split_installation_shows_what_upstreams_suite_looks_at \
+         deploy::the_programs_know_every_flag_of_the_manifests \
+         deploy::the_charts_values_go_where_upstreams_go",
         None,
     ),
     (
-        &[
-            "olm-runtime::profiles_are_checked_by_name",
-            "catalogd::files_are_read_again_and_profiles_are_kept_to",
-        ],
+        "olm-runtime::profiles_are_checked_by_name \
+         olm-runtime::replaced_files_are_served_and_broken_ones_are_not",
         Some("tls.feature"),
     ),
-    (&["catalogd::authorities_are_read_again_and_proxies_are_used"], Some("proxy.feature")),
+    ("catalogd::authorities_are_read_again_and_proxies_are_used", Some("proxy.feature")),
     (
-        &[
-            "deploy::the_split_installation_shows_what_upstreams_suite_looks_at",
-            "operator::metrics_are_for_those_who_may_read_them",
-            "catalogd::every_replica_serves_what_the_status_says",
-            "deploy::monitors_select_services_that_serve_metrics_under_the_name_that_is_checked",
-        ],
+        "deploy::the_split_installation_shows_what_upstreams_suite_looks_at \
+         operator::metrics_are_for_those_who_may_read_them \
+         catalogd::every_replica_serves_what_the_status_says \
+         deploy::monitors_select_services_that_serve_metrics_under_the_name_that_is_checked",
         Some("metrics.feature"),
     ),
     (
-        &[
-            "catalogd::every_replica_serves_what_the_status_says",
-            "operator::a_clean_stop_hands_the_leases_over",
-            "faults::a_leader_that_stood_still_writes_nothing_when_it_goes_on",
-        ],
+        "catalogd::every_replica_serves_what_the_status_says \
+         faults::ended_at_random_moments_it_releases_its_leases_and_is_gone_within_the_grace_period \
+         faults::a_leader_that_stood_still_writes_nothing_when_it_goes_on",
         Some("ha.feature"),
     ),
     (
-        &[
-            "operator::revisions_are_written_as_upstream_writes_them",
-            "deploy::the_split_installation_shows_what_upstreams_suite_looks_at",
-        ],
+        "operator::revisions_are_written_as_upstream_writes_them \
+         deploy::the_split_installation_shows_what_upstreams_suite_looks_at",
         None,
     ),
     (
-        &[
-            "deploy::the_split_installation_shows_what_upstreams_suite_looks_at",
-            "cluster::columns_are_in_their_order",
-        ],
+        "deploy::the_split_installation_shows_what_upstreams_suite_looks_at \
+         cluster::columns_are_in_their_order",
         None,
     ),
-    (&["catalogd::availability_and_deletion_take_the_content_away"], None),
-    (&["deploy::what_upstream_leaves_behind_does_no_harm"], None),
+    ("operator::a_catalog_made_unavailable_and_available_again", None),
+    ("deploy::what_upstream_leaves_behind_does_no_harm", None),
     (
-        &[
-            "catalogd::authorities_are_read_again_and_proxies_are_used",
-            "catalogd::mirrors_and_blocks_of_the_registries_configuration_count",
-        ],
+        "catalogd::authorities_are_read_again_and_proxies_are_used \
+         catalogd::mirrors_and_blocks_of_the_registries_configuration_count",
         Some("update.feature"),
     ),
     (
-        &[
-            "deploy::one_apply_installs_everything_and_a_second_one_changes_nothing",
-            "operator::revisions_are_written_as_upstream_writes_them",
-        ],
+        "deploy::one_apply_installs_everything_and_a_second_one_changes_nothing \
+         operator::revisions_are_written_as_upstream_writes_them",
         None,
     ),
     (
-        &[
-            "operator::priorities_decide_between_catalogs",
-            "operator::a_configuration_that_does_not_fit_is_told_with_the_field",
-            "operator-controller::past_the_deadline_the_last_status_is_kept_in_the_message",
-            "operator::what_only_a_person_can_remove_is_stalled_with_the_remedy",
-            "operator::a_probe_that_fails_says_why",
-            "operator::annotations_are_checked_before_they_are_stored",
-            "operator::leaving_the_catalogs_paths_brings_a_warning",
-        ],
-        None,
+        "operator::priorities_decide_between_catalogs \
+         operator-controller::past_the_deadline_the_last_status_is_kept_in_the_message \
+         operator::what_only_a_person_can_remove_is_stalled_with_the_remedy \
+         operator::a_probe_that_fails_says_why \
+         operator::annotations_are_checked_before_they_are_stored \
+         operator::leaving_the_catalogs_paths_brings_a_warning",
+        Some("install.feature"),
     ),
 ];
 
@@ -312,7 +301,7 @@ fn every_point_of_a_deployment_is_shown_by_tests_that_exist() -> Result<()> {
     for feature in DEPLOYMENT_POINTS.iter().filter_map(|(_, feature)| *feature) {
         ensure!(!features.is_dir() || features.join(feature).is_file(), "there is no {feature}");
     }
-    tests_exist(DEPLOYMENT_POINTS.iter().flat_map(|(tests, _)| *tests).map(|test| (*test).to_owned()))
+    tests_exist(DEPLOYMENT_POINTS.iter().flat_map(|(tests, _)| tests.split_whitespace()).map(str::to_owned))
 }
 
 /// Tests are named `<folder or file>::<function>`, as `operator::metrics_are_for_those_who_may_read_them`.

@@ -2,7 +2,7 @@
 
 use olm_test::{helm::helm, prelude::*};
 
-use crate::installed::{catalogs_can_be_created, deployed, get, own_cluster};
+use crate::installed::{catalogs_can_be_created, own_cluster};
 use crate::rendering::{config_arg, run};
 
 const DEADLINE: Duration = Duration::from_mins(2);
@@ -36,40 +36,41 @@ async fn a_release_is_upgraded_and_leaves_extensions_in_place_when_uninstalled()
     let helm = Helm::of(&cluster)?;
     let chart = config_arg("helm/olmv1");
     helm.run(&["install", "olmv1", &chart, "--namespace=default"])?;
-    deployed(&cluster, "operator-controller-controller-manager", 2).await?;
+    kubectl::deployed(&cluster, SYSTEM_NAMESPACE, "operator-controller-controller-manager", 2).await?;
     catalogs_can_be_created(&cluster)?;
-    let uid = get(&cluster, &["clustercatalog", "operatorhubio"])?["metadata"]["uid"].clone();
+    let uid = kubectl::get(&cluster, &["clustercatalog", "operatorhubio"])?["metadata"]["uid"].clone();
 
     let replicas = "--set=options.operatorController.deployment.replicas=1";
     helm.run(&["upgrade", "olmv1", &chart, "--namespace=default", replicas])?;
-    deployed(&cluster, "operator-controller-controller-manager", 1).await?;
+    kubectl::deployed(&cluster, SYSTEM_NAMESPACE, "operator-controller-controller-manager", 1).await?;
     // A node with the only pod can be drained.
     wait::until("the budget to let the only pod go", DEADLINE, async || {
-        let budget = get(&cluster, &["pdb", "operator-controller-controller-manager", "-n=olmv1-system"])?;
+        let budget =
+            kubectl::get(&cluster, &["pdb", "operator-controller-controller-manager", "-n=olmv1-system"])?;
         let status = &budget["status"];
         wait::check(status["disruptionsAllowed"] == 1 && status["expectedPods"] == 1, || status.to_string())
     })
     .await?;
 
     helm.run(&["uninstall", "olmv1", "--namespace=default", "--wait"])?;
-    let catalog = get(&cluster, &["clustercatalog", "operatorhubio"])?;
+    let catalog = kubectl::get(&cluster, &["clustercatalog", "operatorhubio"])?;
     assert_eq!(catalog["metadata"]["uid"], uid);
     assert!(catalog["metadata"]["deletionTimestamp"].is_null());
-    let namespace = get(&cluster, &["namespace", "olmv1-system"])?;
+    let namespace = kubectl::get(&cluster, &["namespace", "olmv1-system"])?;
     assert!(namespace["metadata"]["deletionTimestamp"].is_null(), "the content of revisions lies there");
     let left = kubectl(&cluster, &["get", "deployments", "-n=olmv1-system", "-o=name"])?;
     assert_eq!(left, "", "the programs are gone");
 
     // What was kept is taken up again.
     helm.run(&["install", "olmv1", &chart, "--namespace=default"])?;
-    deployed(&cluster, "operator-controller-controller-manager", 2).await?;
+    kubectl::deployed(&cluster, SYSTEM_NAMESPACE, "operator-controller-controller-manager", 2).await?;
 
     // docs/migrate.md: without its record the release is nobody's, and the objects stay until a chart takes them.
     kubectl(&cluster, &["delete", "secrets", "-n=default", "-l=owner=helm,name=olmv1"])?;
     assert!(helm.run(&["uninstall", "olmv1", "--namespace=default"]).is_err(), "helm knows the release");
-    deployed(&cluster, "operator-controller-controller-manager", 2).await?;
+    kubectl::deployed(&cluster, SYSTEM_NAMESPACE, "operator-controller-controller-manager", 2).await?;
     helm.run(&["install", "another", &chart, "--namespace=default", "--take-ownership"])?;
-    let catalog = get(&cluster, &["clustercatalog", "operatorhubio"])?;
+    let catalog = kubectl::get(&cluster, &["clustercatalog", "operatorhubio"])?;
     assert_eq!(catalog["metadata"]["uid"], uid);
     Ok(())
 }

@@ -4,18 +4,20 @@ use olm_test::prelude::*;
 
 use crate::followed::{Step, steps};
 use crate::rendering::{
-    Objects, assert_same, config, file, kustomize, kustomized, kustomized_with, run, templated,
-    templated_with,
+    Objects, assert_same, file, kustomize, kustomized, kustomized_with, run, templated, templated_with,
 };
 
 const OPERATOR_CONTROLLER: &str = "operator-controller-controller-manager";
 const CATALOGD: &str = "catalogd-controller-manager";
-const OVERLAYS: [&str; 5] = [
+const CLASSIC: &str = "olm-operator";
+const OVERLAYS: [&str; 7] = [
     "default",
     "overlays/split",
     "overlays/cert-manager",
     "overlays/openshift",
     "overlays/restricted-accounts",
+    "overlays/classic",
+    "overlays/classic-catalogs",
 ];
 /// What can be added to the default and the split installation, and the chart's value for it.
 const COMPONENTS: [(&str, &str); 2] =
@@ -60,6 +62,11 @@ fn chart_and_kustomize_render_the_same() -> Result<()> {
         ("overlays/cert-manager", &["options.certManager.enabled=true"]),
         ("overlays/openshift", &["options.openshift.enabled=true"]),
         ("overlays/restricted-accounts", &["options.restrictedAccounts.enabled=true"]),
+        ("overlays/classic", &["options.classic.enabled=true"]),
+        (
+            "overlays/classic-catalogs",
+            &["options.classic.enabled=true", "options.classic.clusterCatalogs=true"],
+        ),
     ] {
         assert_same(overlay, &kustomized(overlay)?, &templated(values)?);
     }
@@ -67,6 +74,75 @@ fn chart_and_kustomize_render_the_same() -> Result<()> {
         let values = [value, "options.catalogd.separate=true"];
         assert_same(component, &kustomized_with("overlays/split", component)?, &templated(&values)?);
     }
+    Ok(())
+}
+
+/// OLM Classic is the same beside every variant of OLM v1, which does not change it.
+#[test]
+fn classic_stands_beside_every_variant() -> Result<()> {
+    let alone = kustomized("classic")?;
+    for (overlay, value) in [
+        ("overlays/split", "options.catalogd.separate=true"),
+        ("overlays/restricted-accounts", "options.restrictedAccounts.enabled=true"),
+        ("overlays/cert-manager", "options.certManager.enabled=true"),
+        ("overlays/openshift", "options.openshift.enabled=true"),
+    ] {
+        let mut both = kustomized(overlay)?;
+        both.extend(alone.clone());
+        assert_same(overlay, &both, &templated(&["options.classic.enabled=true", value])?);
+    }
+    for (component, _) in COMPONENTS {
+        let objects = kustomized_with("overlays/classic", component)?;
+        assert_eq!(
+            find(&objects, "Deployment", CLASSIC)?,
+            find(&alone, "Deployment", CLASSIC)?,
+            "{component}"
+        );
+    }
+    Ok(())
+}
+
+/// The Service and port that kube-apiserver forwards requests to exist, and the program keeps them so.
+#[test]
+fn the_api_service_of_classic_leads_to_its_pods() -> Result<()> {
+    let objects = kustomized("classic")?;
+    let api = &find(&objects, "APIService", "v1.packages.operators.coreos.com")?["spec"];
+    let service = &find(&objects, "Service", api["service"]["name"].as_str().unwrap_or_default())?;
+    assert_eq!(service["metadata"]["namespace"], api["service"]["namespace"]);
+    let port = &service["spec"]["ports"][0];
+    assert_eq!(port["port"], api["service"]["port"]);
+    let ports = container(&objects, CLASSIC)?["ports"].as_array().context("ports")?;
+    assert!(
+        ports.iter().any(|one| one["containerPort"] == port["targetPort"] && one["name"] == port["name"])
+    );
+    assert_eq!((&api["caBundle"], &api["insecureSkipTLSVerify"]), (&Value::Null, &Value::Null));
+    Ok(())
+}
+
+/// ClusterCatalogs that OLM Classic serves are found by operator-controller, which may read whom to trust there.
+#[test]
+fn catalogs_of_both_kinds_are_served_by_one_program() -> Result<()> {
+    let objects = kustomized("overlays/classic-catalogs")?;
+    assert!(args(&objects, CLASSIC)?.contains(&"--cluster-catalogs".to_owned()));
+    let address = "catalogd-service.olm.svc";
+    assert!(args(&objects, CLASSIC)?.contains(&format!("--external-address={address}")));
+    assert!(args(&objects, OPERATOR_CONTROLLER)?.contains(&format!("--catalogd-address={address}")));
+    let service = find(&objects, "Service", "catalogd-service")?;
+    assert_eq!(service["metadata"]["namespace"], "olm");
+    let pod = &find(&objects, "Deployment", CLASSIC)?["spec"]["template"];
+    assert_eq!(service["spec"]["selector"]["control-plane"], pod["metadata"]["labels"]["control-plane"]);
+    let ports = container(&objects, CLASSIC)?["ports"].as_array().context("ports")?;
+    let port = ports.iter().find(|one| one["name"] == service["spec"]["ports"][0]["targetPort"]);
+    let port = &port.context("no port of that name")?["containerPort"];
+    let policy = find(&objects, "NetworkPolicy", CLASSIC)?;
+    let open = policy["spec"]["ingress"][0]["ports"].as_array().context("ports")?;
+    assert!(open.iter().any(|one| one["port"] == *port));
+    let trust = find(&objects, "Role", "catalogd-authority")?;
+    assert_eq!(trust["rules"][0]["resourceNames"], json!(["catalogd-serving-cert"]));
+    assert_eq!(
+        find(&objects, "RoleBinding", "catalogd-authority")?["subjects"][0]["name"],
+        OPERATOR_CONTROLLER
+    );
     Ok(())
 }
 
@@ -127,7 +203,7 @@ fn registries_are_mounted_as_the_page_on_installing_shows_it() -> Result<()> {
     // Kustomize takes neither absolute paths nor links out of its folder.
     let place = folder.path().canonicalize()?;
     let up = "../".repeat(place.components().count() - 1);
-    let default = config("default").canonicalize()?;
+    let default = kubectl::config("default").canonicalize()?;
     let text = shown("install.md", heading, "kustomization.yaml")?;
     let text = text.replace("config/default", &format!("{up}{}", default.strip_prefix("/")?.display()));
     std::fs::write(place.join("kustomization.yaml"), text)?;
@@ -247,6 +323,10 @@ fn the_programs_know_every_flag_of_the_manifests() -> Result<()> {
         let told = run(Command::new(program).args(args(&objects, CATALOGD)?).arg("--help"))?;
         assert!(told.contains("--catalogs-server-addr"), "{overlay}: {told}");
     }
+    let program = cargo_program("olm-classic", "olm-classic")?;
+    let classic = args(&kustomized("overlays/classic")?, CLASSIC)?;
+    let told = run(Command::new(program).args(classic).arg("version"))?;
+    assert!(told.contains("olm-classic version"), "{told}");
     Ok(())
 }
 
@@ -306,10 +386,28 @@ fn network_policies_let_in_what_containers_serve() -> Result<()> {
             assert_eq!(let_in, served, "{overlay}: {name}");
             // The ports are those that the program is told to listen on.
             let args = args(&objects, name)?;
-            let told = ["--metrics-bind-address=:", "--catalogs-server-addr=:"].map(|flag| {
+            let flags = [
+                "--metrics-bind-address=:",
+                "--catalogs-server-addr=:",
+                "--registry-bind-address=:",
+                "--packages-bind-address=:",
+            ];
+            let told = flags.map(|flag| {
                 args.iter().find_map(|arg| arg.strip_prefix(flag)).and_then(|port| port.parse::<u64>().ok())
             });
-            assert_eq!(told.into_iter().flatten().collect::<BTreeSet<_>>(), served, "{overlay}: {name}");
+            let told: BTreeSet<u64> = told.into_iter().flatten().collect();
+            assert_eq!(told, served, "{overlay}: {name}");
+            // A Service that selects the Pods leads to one of them.
+            for ((_, of, service), object) in objects.iter().filter(|((kind, ..), _)| kind == "Service") {
+                let selector = object["spec"]["selector"].as_object().filter(|_| of == namespace);
+                if selector.is_some_and(|wanted| wanted.iter().all(|(key, value)| labels[key] == *value)) {
+                    let led = numbers(&object["spec"]["ports"], "targetPort");
+                    assert!(
+                        led.is_subset(&served),
+                        "{overlay}: {service} leads to {led:?}, served: {served:?}"
+                    );
+                }
+            }
             seen += 1;
         }
         assert!(seen > 0, "{overlay}: no Deployment");

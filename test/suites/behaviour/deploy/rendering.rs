@@ -12,26 +12,21 @@ pub(crate) type Objects = BTreeMap<(String, String, String), Value>;
 /// The account the program runs as.
 pub(crate) const ACCOUNT: &str = "system:serviceaccount:olmv1-system:operator-controller-controller-manager";
 
-/// A path below `config`.
-pub(crate) fn config(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../config").join(path)
-}
-
-/// The same as an argument.
+/// A path below `config`, as an argument.
 pub(crate) fn config_arg(path: &str) -> String {
-    config(path).display().to_string()
+    kubectl::config(path).display().to_string()
 }
 
 /// The objects of a file below `config`.
 pub(crate) fn file(path: &str) -> Result<Objects> {
-    let path = config(path);
+    let path = kubectl::config(path);
     let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     objects(&text)
 }
 
 /// What kustomize, which kubectl has inside, makes of a folder below `config`.
 pub(crate) fn kustomized(folder: &str) -> Result<Objects> {
-    kustomize(&config(folder))
+    kustomize(&kubectl::config(folder))
 }
 
 /// The same of a kustomization like those of users: a folder below `config` with a component of `config/components`.
@@ -46,8 +41,8 @@ pub(crate) fn kustomized_with(folder: &str, component: &str) -> Result<Objects> 
     };
     let text = serde_json::json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-        "resources": [path(config(folder))?],
-        "components": [path(config("components").join(component))?],
+        "resources": [path(kubectl::config(folder))?],
+        "components": [path(kubectl::config("components").join(component))?],
     });
     std::fs::write(place.join("kustomization.yaml"), text.to_string())?;
     kustomize(&place)

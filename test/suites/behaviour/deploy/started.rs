@@ -4,14 +4,11 @@
 
 use std::net::Ipv4Addr;
 
-use olm_test::{
-    operator::kubectl_with, pki::Authority, prelude::*, process::free_ports, supervisor::Program,
-};
+use olm_test::{kubectl::kubectl_with, pki::Authority, prelude::*, process::free_ports, supervisor::Program};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::alerts::scraped;
-use crate::installed::get;
 use crate::lived::extension;
 use crate::rendering::{Objects, kustomized, templated};
 
@@ -238,7 +235,7 @@ async fn scraper(cluster: &Cluster, monitors: &Objects) -> Result<String> {
         apply_list(cluster, &of_kind.map(|(_, object)| object.clone()).collect::<Vec<_>>())?;
     }
     wait::until("the token of the account that reads metrics", DEADLINE, async || {
-        let secret = get(cluster, &["secret", "olmv1-metrics-token", "-n=olmv1-system"])?;
+        let secret = kubectl::get(cluster, &["secret", "olmv1-metrics-token", "-n=olmv1-system"])?;
         let token = secret["data"]["token"].as_str().context("no token")?;
         Ok(String::from_utf8(base64::Engine::decode(&base64::engine::general_purpose::STANDARD, token)?)?)
     })
@@ -262,7 +259,7 @@ async fn scrapes(
         let (name, key) = (text(&place["name"])?, text(&place["key"])?);
         let authority = match given.get(&name) {
             Some(keys) => keys.get(&key).cloned(),
-            None => get(cluster, &["configmap", &name, "-n=olmv1-system"])?["data"][&key]
+            None => kubectl::get(cluster, &["configmap", &name, "-n=olmv1-system"])?["data"][&key]
                 .as_str()
                 .map(str::to_owned),
         };
@@ -297,15 +294,15 @@ async fn lives(values: &[&str], observability: &str) -> Result<()> {
         return Ok(());
     }
     let objects = templated(values)?;
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    apply(&cluster, &objects)?;
+    let site = Site::start().await?;
+    let (cluster, images) = (&site.cluster, &site.images);
+    apply(cluster, &objects)?;
     let authority = Authority::new("the authority of this cluster")?;
     let given = issued(&objects, &authority)?;
     let registries = ("CONTAINERS_REGISTRIES_CONF", images.registries_conf().display().to_string());
     let split = values.contains(&"options.catalogd.separate=true");
     let catalogd = if split {
-        Some(Started::new(&cluster, &objects, CATALOGD, &given, std::slice::from_ref(&registries)).await?)
+        Some(Started::new(cluster, &objects, CATALOGD, &given, std::slice::from_ref(&registries)).await?)
     } else {
         None
     };
@@ -314,11 +311,11 @@ async fn lives(values: &[&str], observability: &str) -> Result<()> {
         env.push(("HTTPS_PROXY", service(catalogd.catalogs).await?));
         env.push(("NO_PROXY", "127.0.0.1,localhost".to_owned()));
     }
-    let operator = Started::new(&cluster, &objects, OPERATOR_CONTROLLER, &given, &env).await?;
-    extension(&cluster, &images).await?;
+    let operator = Started::new(cluster, &objects, OPERATOR_CONTROLLER, &given, &env).await?;
+    extension(cluster, images).await?;
     wait::until("the extension to be installed", DEADLINE, async || {
         operator.process.check_running()?;
-        let status = get(&cluster, &["clusterextension", "lighthouse"])?["status"].clone();
+        let status = kubectl::get(cluster, &["clusterextension", "lighthouse"])?["status"].clone();
         wait::check(status["install"]["bundle"]["version"] == "1.0.0", || {
             format!("{status}\n{}", operator.process.log_tail())
         })
@@ -326,13 +323,15 @@ async fn lives(values: &[&str], observability: &str) -> Result<()> {
     .await?;
     let served_by = catalogd.as_ref().unwrap_or(&operator);
     let with_own_certificates = container_args(&objects, OPERATOR_CONTROLLER)?.contains("--tls-cert=");
-    let published = kubectl(&cluster, &["get", "configmaps", "-n=olmv1-system", "-o=name"])?;
+    let published = kubectl(cluster, &["get", "configmaps", "-n=olmv1-system", "-o=name"])?;
     // Nobody publishes an authority that nobody made; clients trust the one of the certificate that was mounted.
     ensure!(published.contains("catalogd-serving-cert") != with_own_certificates, "{published}");
     let authority = if with_own_certificates {
         authority.identity().certificate
     } else {
-        text(&get(&cluster, &["configmap", "catalogd-serving-cert", "-n=olmv1-system"])?["data"]["ca.crt"])?
+        text(
+            &kubectl::get(cluster, &["configmap", "catalogd-serving-cert", "-n=olmv1-system"])?["data"]["ca.crt"],
+        )?
     };
     let port = served_by.catalogs;
     let url = format!("https://{CATALOGS}:{port}/catalogs/lighthouse/api/v1/all");
@@ -341,7 +340,7 @@ async fn lives(values: &[&str], observability: &str) -> Result<()> {
     ensure!(answer.text().await?.contains("lighthouse-operator.v1.0.0"), "another catalog is served");
     let port =
         |service: &str| if service == "catalogd-service" { served_by.metrics } else { operator.metrics };
-    scrapes(&cluster, (&kustomized(observability)?, &objects), &given, port).await
+    scrapes(cluster, (&kustomized(observability)?, &objects), &given, port).await
 }
 
 /// The arguments of a container, one after the other.

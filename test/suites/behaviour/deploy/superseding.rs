@@ -5,7 +5,7 @@ use olm_test::{
     upstream::{dump, list_file, objects},
 };
 
-use crate::installed::{catalogs_can_be_created, deployed, get, own_cluster, rights_are_those_of_the_table};
+use crate::installed::{catalogs_can_be_created, own_cluster, rights_are_those_of_the_table};
 use crate::rendering::{ACCOUNT, config_arg};
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn nothing_of_upstreams_is_in_force(cluster: &Cluster) -> Result<()> {
     // Upstream's webhook fails closed and nobody answers there.
     catalogs_can_be_created(cluster)?;
     rights_are_those_of_the_table(cluster);
-    let bindings = get(cluster, &["clusterrolebindings,rolebindings", "-A"])?;
+    let bindings = kubectl::get(cluster, &["clusterrolebindings,rolebindings", "-A"])?;
     let ours: Vec<&Value> = bindings["items"]
         .as_array()
         .into_iter()
@@ -54,9 +54,11 @@ async fn nothing_of_upstreams_is_in_force(cluster: &Cluster) -> Result<()> {
         .map(|binding| &binding["metadata"]["name"])
         .collect();
     assert_eq!(ours, ["operator-controller-manager-rolebinding"; 2], "no right but those of the table");
-    let warning =
-        get(cluster, &["validatingadmissionpolicybinding", "clusterextension-serviceaccount-deprecated"])?;
+    let warning = kubectl::get(
+        cluster,
+        &["validatingadmissionpolicybinding", "clusterextension-serviceaccount-deprecated"],
+    )?;
     assert_eq!(warning["spec"]["policyName"], "none.olm.operatorframework.io");
-    deployed(cluster, "catalogd-controller-manager", 0).await?;
-    deployed(cluster, "operator-controller-controller-manager", 2).await
+    kubectl::deployed(cluster, SYSTEM_NAMESPACE, "catalogd-controller-manager", 0).await?;
+    kubectl::deployed(cluster, SYSTEM_NAMESPACE, "operator-controller-controller-manager", 2).await
 }

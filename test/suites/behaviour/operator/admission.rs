@@ -7,10 +7,9 @@ mod defaults;
 mod policies;
 mod revisions;
 
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Resource;
 use olm_api::names::{EXTENSIONS_PREFIX, IDENTITY_ANNOTATION};
-use olm_test::{images::bundle_files, prelude::*};
+use olm_test::{images::bundle_files, prelude::*, rights};
 use serde::de::DeserializeOwned;
 
 use crate::starts::reconciled;
@@ -41,18 +40,10 @@ async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
 /// Gives the tenant one right over the scenario's account.
 async fn allow(scenario: &Scenario<'_>, resource: &str, verb: &str) -> Result<()> {
     let name = format!("{verb}-{}", resource.replace('/', "-"));
-    let role: Role = serde_json::from_value(json!({"metadata": {"name": name}, "rules": [
-        {"apiGroups": [""], "resources": [resource], "resourceNames": [ACCOUNT], "verbs": [verb]}]}))?;
-    let binding: RoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User",
-                      "name": format!("{}-{TENANT}", scenario.name)}],
-    }))?;
-    let (client, namespace) = (&scenario.client, scenario.name.as_str());
-    Api::namespaced(client.clone(), namespace).create(&PostParams::default(), &role).await?;
-    Api::namespaced(client.clone(), namespace).create(&PostParams::default(), &binding).await?;
-    Ok(())
+    let rules =
+        json!([{"apiGroups": [""], "resources": [resource], "resourceNames": [ACCOUNT], "verbs": [verb]}]);
+    let tenant = rights::user(&format!("{}-{TENANT}", scenario.name));
+    rights::allow(&scenario.client, &scenario.name, &name, &rules, &tenant).await
 }
 
 /// Tries to create an object without storing it; what the API server says against it, or nothing.
@@ -102,12 +93,9 @@ fn extension(scenario: &Scenario<'_>, account: Option<&str>) -> Value {
 fn object_set(scenario: &Scenario<'_>, annotations: &Value, labels: &Value) -> Value {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
                      "metadata": {"name": "loot", "namespace": scenario.name}});
-    json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-        "metadata": {"name": format!("{}-9", scenario.name), "annotations": annotations, "labels": labels},
-        "spec": {"lifecycleState": "Active", "revision": 9, "collisionProtection": "Prevent",
-                 "phases": [{"name": "deploy", "objects": [{"object": map}]}]},
-    })
+    let name = format!("{}-9", scenario.name);
+    let metadata = json!({"name": name, "annotations": annotations, "labels": labels});
+    olm_test::extension::object_set(&metadata, 9, &json!([{"object": map}]))
 }
 
 /// What is said to the tenant about the default account.

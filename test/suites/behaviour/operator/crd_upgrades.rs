@@ -1,10 +1,7 @@
 //! Upgrades that change CRDs: unsafe changes are blocked, stored objects are validated, administrators decide.
 
-use crate::real_bundles::{STRIMZI, real_bundles};
-
 use kube::api::GroupVersionKind;
 use olm_api::names::ALLOW_CRD_CHANGES_ANNOTATION;
-use olm_crd::{Allowance, Policy, compare};
 use olm_test::{
     bundle::{IMAGE, crd, deployment, reads_config_maps, unschedulable},
     prelude::*,
@@ -199,68 +196,4 @@ async fn the_check_can_be_turned_off_and_removed_crds_are_announced() -> Result<
     says(scenario, Ready, &["False/RollingOut/", &goes]).await?;
     ensure!(scenario.crds().get_opt(&crd).await?.is_some(), "the CRD is gone already");
     scenario.delete_extension().await
-}
-
-// A real operator: the new rules of its CRD hold for all stored objects, which is said; the change still waits for
-// somebody to accept it.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_real_operators_unsafe_upgrade_waits_to_be_accepted() -> Result<()> {
-    const PACKAGE: &str = "strimzi-kafka-operator";
-    let Some(folder) = real_bundles() else { return Ok(()) };
-    let _alone = STRIMZI.lock().await;
-    let scenario = Scenario::shared("crd-real").await?;
-    let [first, next] = ["1.0.1", "1.1.0"];
-    let bundles = [first, next].map(|version| (version, folder.join(PACKAGE).join(version)));
-    scenario.prepare(PACKAGE, &bundles).await?;
-    scenario.install(PACKAGE, json!({"version": first}), first).await?;
-    let users = ["tls", "scram-sha-512", "tls-external"]
-        .map(|kind| (kind.to_owned(), json!({"authentication": {"type": kind}})));
-    create_objects(&scenario, "kafka.strimzi.io", ["v1", "KafkaUser", "kafkausers"], users.into_iter())
-        .await?;
-
-    scenario.set_version(next).await?;
-    let text = format!(
-        "True/Retrying/error for resolved bundle \"{PACKAGE}.v{next}\" with version \"{next}\": validating upgrade for CRD \"kafkausers.kafka.strimzi.io\": "
-    );
-    scenario.shows(Progressing, &text).await?;
-    let counted = "CRD \"kafkausers.kafka.strimzi.io\": 3 objects checked, none would become invalid.";
-    says(&scenario, Stalled, &["True/Blocked/", counted]).await?;
-    scenario.repairs(first).await?;
-
-    let entries = refused(&bundles[0].1, &bundles[1].1)?;
-    println!("{PACKAGE} {first} to {next}: {} entries accepted", entries.len());
-    allow(&scenario, Some(&entries.join("\n"))).await?;
-    scenario.installed(next).await?;
-    says(&scenario, Ready, &["True/", "CRD changes accepted by ", &entries[0]]).await?;
-    scenario.uninstall().await
-}
-
-/// The entries that accept every refused change between two bundles.
-fn refused(old: &Path, new: &Path) -> Result<Vec<String>> {
-    let (old, new) = (definitions(old)?, definitions(new)?);
-    let mut entries = Vec::new();
-    for new in &new {
-        let name = new["metadata"]["name"].as_str().context("no name")?;
-        if let Some(old) = old.iter().find(|old| old["metadata"]["name"] == name) {
-            let report = compare(old, new, Policy::Ours)?;
-            entries.extend(report.refused().map(|finding| Allowance::of(name, finding).to_string()));
-        }
-    }
-    entries.sort_unstable();
-    entries.dedup();
-    Ok(entries)
-}
-
-fn definitions(bundle: &Path) -> Result<Vec<Value>> {
-    let mut definitions = Vec::new();
-    for entry in fs::read_dir(bundle.join("manifests"))? {
-        let bytes = fs::read(entry?.path())?;
-        for document in olm_yaml::mixed(olm_yaml::text(&bytes)?) {
-            let document = document?;
-            if document["kind"] == "CustomResourceDefinition" {
-                definitions.push(document);
-            }
-        }
-    }
-    Ok(definitions)
 }

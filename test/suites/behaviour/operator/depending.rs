@@ -35,7 +35,7 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
         "bundle \"needy.v1.0.0\" requires what is not installed: package \"base\" in version range \">=1.0.0 <2.0.0\"; kind Widget of {group}/v1; {cel}"
     );
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
-    scenario.shows(Stalled, &format!("True/Blocked/{text}\nNeeded: package \"base\"")).await?;
+    scenario.shows(Stalled, &format!("True/Blocked/{text}. Needed: package \"base\"")).await?;
     scenario.shows(Installed, "False/Failed/No bundle installed").await?;
     let told = scenario.shown().await?.condition(Stalled);
     for part in [
@@ -132,7 +132,7 @@ async fn dependencies_can_be_refused_as_upstream_does() -> Result<()> {
     scenario.annotate("dependencies", json!("Refuse")).await?;
     let text = "validating bundle \"refusing.v1.0.0\": bundle \"refusing.v1.0.0\" has a dependency declared via property \"olm.package.required\" which is currently not supported";
     scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
-    scenario.shows(Stalled, &format!("True/Blocked/{text}\nBundles with dependencies are rejected because the extension asks for it")).await?;
+    scenario.shows(Stalled, &format!("True/Blocked/{text}. Bundles with dependencies are rejected because the extension asks for it")).await?;
     println!("[refused]\n{}\n", scenario.shown().await?.condition(Stalled));
     scenario.delete_extension().await?;
 

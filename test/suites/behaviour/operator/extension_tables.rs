@@ -5,10 +5,7 @@ pub(crate) mod written;
 
 use olm_api::{
     ConditionType::{BundleDeprecated, ChannelDeprecated, Deprecated, PackageDeprecated},
-    names::{
-        BUNDLE_NAME, BUNDLE_REFERENCE, BUNDLE_RELEASE, OBJECT_DATA_SECRET_TYPE, PACKAGE_NAME,
-        REVISION_NAME_LABEL,
-    },
+    names::{BUNDLE_REFERENCE, BUNDLE_RELEASE, REVISION_NAME_LABEL},
 };
 use olm_test::prelude::*;
 
@@ -40,8 +37,6 @@ async fn shows(scenario: &Scenario<'_>, extension: &str, wanted: &[Row]) -> Resu
     .await
 }
 
-const UNAVAILABLE: &str =
-    "Unknown/DeprecationStatusUnknown/deprecation status unknown: catalog data unavailable";
 const NOT_INSTALLED_YET: (ConditionType, &str) = (BundleDeprecated, "Unknown/Absent/no bundle installed yet");
 
 fn active(extension: &ClusterExtension) -> Vec<(String, Vec<String>)> {
@@ -134,104 +129,6 @@ fn deprecation(schema: &str, name: &str, message: &str) -> Value {
     json!({"reference": reference, "message": message})
 }
 
-/// A package with two versions in channels `stable` and `old`.
-fn deprecated(package: &str, entries: &[Value]) -> (Vec<Bundle>, Value) {
-    let bundles =
-        vec![small(package, "1.0.0").channels(&["stable", "old"]), small(package, "2.0.0").replaces("1.0.0")];
-    (bundles, json!({"schema": "olm.deprecations", "package": package, "entries": entries}))
-}
-
-/// What three extensions ask for, and what they are to show.
-fn deprecation_cases([named, any, other]: [&str; 3]) -> [(&str, Value, Vec<Row>); 3] {
-    [
-        // Messages are joined in the order package, channel, bundle; only what the extension names counts.
-        (
-            named,
-            json!({"version": "1.0.0", "channels": ["old"]}),
-            rows([
-                (Deprecated, "True/Deprecated/the package goes\nold goes\n1.0.0 goes"),
-                (PackageDeprecated, "True/Deprecated/the package goes"),
-                (ChannelDeprecated, "True/Deprecated/old goes"),
-                (BundleDeprecated, "True/Deprecated/1.0.0 goes"),
-            ]),
-        ),
-        // Without channels every one counts.
-        (
-            any,
-            json!({"version": "1.0.0"}),
-            rows([
-                (Deprecated, "True/Deprecated/the package goes\nold goes\nstable goes\n1.0.0 goes"),
-                (PackageDeprecated, "True/Deprecated/the package goes"),
-                (ChannelDeprecated, "True/Deprecated/old goes\nstable goes"),
-                (BundleDeprecated, "True/Deprecated/1.0.0 goes"),
-            ]),
-        ),
-        // Another channel's and another bundle's do not.
-        (
-            other,
-            json!({"version": "1.0.0", "channels": ["stable"]}),
-            rows([
-                (Deprecated, "False/NotDeprecated/not deprecated"),
-                (PackageDeprecated, "False/NotDeprecated/package not deprecated"),
-                (ChannelDeprecated, "False/NotDeprecated/channel not deprecated"),
-                (BundleDeprecated, "False/NotDeprecated/bundle not deprecated"),
-            ]),
-        ),
-    ]
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn deprecations_by_what_is_known() -> Result<()> {
-    let scenario = Scenario::shared("deprecated").await?;
-    let full = |package: &str| {
-        vec![
-            deprecation("olm.package", "", "the package goes"),
-            deprecation("olm.channel", "old", "old goes"),
-            deprecation("olm.channel", "stable", "stable goes"),
-            deprecation("olm.bundle", &format!("{package}.v1.0.0"), "1.0.0 goes"),
-            deprecation("olm.bundle", &format!("{package}.v2.0.0"), "2.0.0 goes"),
-        ]
-    };
-    let name = |base: &str| format!("{}-{base}", scenario.name);
-    let (named, any, other) = (name("named"), name("any"), name("other"));
-    let mut other_entries = full(&other);
-    other_entries.retain(|e| e["reference"]["name"] == "old" || e["message"] == "2.0.0 goes");
-    // Without a message an entry says nothing.
-    other_entries.push(deprecation("olm.package", "", ""));
-    let packages = [
-        deprecated(&named, &full(&named)),
-        deprecated(&any, &full(&any)),
-        deprecated(&other, &other_entries),
-    ];
-    let bundles: Vec<_> = packages.iter().flat_map(|(bundles, _)| bundles.clone()).collect();
-    let blobs: Vec<Value> = packages.iter().map(|(_, blob)| blob.clone()).collect();
-    scenario.offer_with(&bundles, &blobs).await?;
-    let cases = deprecation_cases([&named, &any, &other]);
-    for (extension, filter, _) in &cases {
-        scenario.another(extension, extension, filter.clone()).await?;
-    }
-    for (extension, _, wanted) in &cases {
-        shows(&scenario, extension, wanted).await?;
-    }
-    let nowhere = name("nowhere");
-    scenario.another(&nowhere, "no-such-package", json!({})).await?;
-    let no_data =
-        [(Deprecated, UNAVAILABLE), (PackageDeprecated, UNAVAILABLE), (ChannelDeprecated, UNAVAILABLE)];
-    let [a, b, c] = no_data;
-    let text = "no bundles found for package \"no-such-package\"";
-    let mut wanted = rows([a, b, c, NOT_INSTALLED_YET, (Installed, "False/Failed/No bundle installed")]);
-    wanted.push((Progressing, format!("True/Retrying/{text}")));
-    shows(&scenario, &nowhere, &wanted).await?;
-    scenario.remove_extension(&nowhere).await?;
-    scenario.patch_catalog(&scenario.name, json!({"spec": {"availabilityMode": "Unavailable"}})).await?;
-    let [a, b, c] = no_data;
-    shows(&scenario, &named, &rows([a, b, c, (BundleDeprecated, UNAVAILABLE)])).await?;
-    for (extension, ..) in &cases {
-        scenario.remove_extension(extension).await?;
-    }
-    Ok(())
-}
-
 /// A revision that cannot go on is told by its extension, which stays installed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blocked_revision_is_told() -> Result<()> {
@@ -280,18 +177,6 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
     let set = scenario.revisions().await?.remove(0);
     let value = serde_json::to_value(&set)?;
     ensure!(set.name_any() == format!("{}-1", scenario.name));
-    for (name, wanted) in [
-        (BUNDLE_NAME, format!("{package}.v1.0.0")),
-        (PACKAGE_NAME, package.clone()),
-        (BUNDLE_VERSION, "1.0.0".to_owned()),
-        (SERVICE_ACCOUNT_NAME_ANNOTATION, ACCOUNT.to_owned()),
-        (SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, scenario.name.clone()),
-    ] {
-        ensure!(set.annotations().get(name) == Some(&wanted), "{name}: {:?}", set.annotations());
-    }
-    ensure!(set.annotations().contains_key(BUNDLE_REFERENCE));
-    ensure!(set.labels().get(OWNER_KIND_LABEL).map(String::as_str) == Some("ClusterExtension"));
-    ensure!(set.labels().get(OWNER_NAME_LABEL) == Some(&scenario.name));
     let uid = scenario.extensions().get(&scenario.name).await?.uid();
     let owner = &value["metadata"]["ownerReferences"];
     ensure!(
@@ -309,7 +194,6 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
     let phases: Vec<&str> = set.spec.phases.iter().map(|phase| phase.name.as_str()).collect();
     ensure!(phases == ["identity", "configuration", "crds", "roles", "bindings", "deploy"], "{phases:?}");
     ensure!(spec["progressionProbes"] == probes(), "{}", spec["progressionProbes"]);
-    secrets_are_written(&scenario, &set).await?;
 
     // The deadline is changed in place, and an unchanged extension keeps its revision.
     scenario.patch_extension(json!({"spec": {"progressDeadlineMinutes": 30}})).await?;
@@ -364,38 +248,6 @@ fn probes() -> Value {
         {"selector": kind("apps", "Deployment"), "assertions": [updated, condition("Available")]},
         {"selector": kind("apps", "StatefulSet"), "assertions": [updated, condition("Available")]},
     ])
-}
-
-async fn secrets_are_written(scenario: &Scenario<'_>, set: &ClusterObjectSet) -> Result<()> {
-    let secrets: Api<Secret> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
-    let objects: Vec<_> = set.spec.phases.iter().flat_map(|p| &p.objects).collect();
-    ensure!(objects.iter().all(|o| o.object.is_none()), "only references");
-    for reference in objects.iter().filter_map(|o| o.ref_.as_ref()) {
-        ensure!(reference.namespace == SYSTEM_NAMESPACE, "{reference:?}");
-        let secret = secrets.get(&reference.name).await?;
-        ensure!(secret.immutable == Some(true) && secret.type_.as_deref() == Some(OBJECT_DATA_SECRET_TYPE));
-        ensure!(secret.labels().get(REVISION_NAME_LABEL) == Some(&set.name_any()));
-        ensure!(secret.labels().get(OWNER_NAME_LABEL) == Some(&scenario.name));
-        let owners: Vec<_> = secret.owner_references().iter().map(|r| (Some(&r.uid), r.controller)).collect();
-        ensure!(owners == [(set.metadata.uid.as_ref(), Some(true))], "{owners:?}");
-        let tail = reference.name.strip_prefix(&format!("{}-", set.name_any())).context("its name")?;
-        ensure!(tail.len() == 16 && tail.bytes().all(|b| b.is_ascii_hexdigit()), "{tail}");
-        ensure!(secret.data.unwrap_or_default().contains_key(&reference.key) && reference.key.len() == 43);
-    }
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_shown_before_the_first_pass() -> Result<()> {
-    // A world of its own, because its program is stopped.
-    let world = World::start().await?;
-    let scenario = Scenario::new(&world, "unseen").await?;
-    world.operator.process().kill()?;
-    scenario.create_extension("anything", json!({})).await?;
-    let shown = scenario.extensions().get(&scenario.name).await?;
-    ensure!(shown.status.unwrap_or_default().conditions.iter().next().is_none());
-    world.operator.process().restart()?;
-    scenario.shows(Progressing, "True/Retrying/").await
 }
 
 /// Two extensions never share an object: the second tells of the first, and takes over what is left when it goes.

@@ -1,7 +1,7 @@
 //! Objects of kinds that the cluster does not serve.
 
 use kube::core::GroupVersionKind;
-use olm_test::{prelude::*, rights};
+use olm_test::prelude::*;
 
 const LEFT_OUT: &str = "extensions.olm.operatorframework.io/left-out";
 
@@ -32,12 +32,8 @@ fn objects(scenario: &Scenario<'_>, group: &str, kind: &str) -> Api<DynamicObjec
 
 /// Grants everything about one more resource in the scenario's namespace.
 async fn grant(scenario: &Scenario<'_>, group: &str, resource: &str) -> Result<()> {
-    let mut rules = rights::rules_for(&[], &scenario.name)?;
-    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    rules.allow_in_namespace(&[group], &[resource], &verbs);
     let account = "monitors";
-    rights::create_account(&scenario.client, &scenario.name, account).await?;
-    rights::grant(&scenario.client, &scenario.name, account, &rules).await?;
+    scenario.account_for(account, &[group], &[resource]).await?;
     // The same role, bound to the account that installs.
     let bindings: Api<k8s_openapi::api::rbac::v1::RoleBinding> =
         Api::namespaced(scenario.client.clone(), &scenario.name);
@@ -128,40 +124,6 @@ async fn rights_for_what_was_left_out_are_checked_when_its_kind_arrives() -> Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_annotation_makes_optional_kinds_block() -> Result<()> {
-    let scenario = Scenario::shared("link").await?;
-    let bundle = small("linked", "1.0.0").ships(object("console.openshift.io/v1", "ConsoleLink"));
-    scenario.offer(&[bundle]).await?;
-    let mut extension = scenario.extension_object("linked");
-    extension["metadata"]["annotations"] =
-        json!({"extensions.olm.operatorframework.io/unknown-kinds": "Block"});
-    let extension: ClusterExtension = serde_json::from_value(extension)?;
-    scenario.extensions().make(&extension).await?;
-    let text = "True/Retrying/error for resolved bundle \"linked.v1.0.0\" with version \"1.0.0\": creating new Revision: \
-        Object ConsoleLink.console.openshift.io/v1 mine: no matches for kind \"ConsoleLink\" in version \"console.openshift.io/v1\": \
-        it comes with OpenShift and would be left out but for the annotation extensions.olm.operatorframework.io/unknown-kinds";
-    scenario.shows(Progressing, text).await?;
-    scenario.shows(Stalled, "True/Blocked/").await?;
-    let ready = scenario.shown().await?.condition(Ready);
-    ensure!(ready.contains("In force by annotation: unknown-kinds: Block."), "{ready}");
-    ensure!(scenario.revisions().await?.is_empty(), "a revision was made");
-
-    scenario.annotate("unknown-kinds", Value::Null).await?;
-    scenario.installed("1.0.0").await?;
-    // Set afterwards, it holds for the revision that is there.
-    scenario.annotate("unknown-kinds", json!("Block")).await?;
-    scenario
-        .shows(
-            Progressing,
-            "True/Retrying/Object ConsoleLink.console.openshift.io/v1 mine: no matches for kind",
-        )
-        .await?;
-    scenario.annotate("unknown-kinds", Value::Null).await?;
-    scenario.installed("1.0.0").await?;
-    scenario.delete_extension().await
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn another_unknown_kind_blocks_and_names_who_brings_it() -> Result<()> {
     let scenario = Scenario::shared("lacking").await?;
     let group = scenario.group();
@@ -193,20 +155,12 @@ async fn another_unknown_kind_blocks_and_names_who_brings_it() -> Result<()> {
 async fn a_kind_whose_definition_is_in_the_same_phase_is_waited_for() -> Result<()> {
     let scenario = Scenario::shared("same-phase").await?;
     let group = scenario.group();
-    rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.permit(&small("none", "1.0.0").brings(&group, "Beacon")).await?;
     grant(&scenario, &group, "beacons").await?;
     let mut beacon = object(&format!("{group}/v1"), "Beacon");
     beacon["metadata"]["namespace"] = scenario.name.as_str().into();
-    let set: ClusterObjectSet = serde_json::from_value(json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-        "metadata": {"name": scenario.name, "annotations": scenario.by_hand()},
-        "spec": {
-            "lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent",
-            "phases": [{"name": "all", "objects": [{"object": beacon}, {"object": crd(&group, "Beacon")?}]}],
-        },
-    }))?;
-    scenario.sets().make(&set).await?;
+    scenario.make_set(&json!([{"object": beacon}, {"object": crd(&group, "Beacon")?}])).await?;
     scenario.set_succeeds(&scenario.name).await?;
     let archived = json!({"spec": {"lifecycleState": LifecycleState::Archived}});
     scenario.sets().merge(&scenario.name, &archived).await?;

@@ -95,7 +95,7 @@ fn extension_is_judged_rightly(state: &Value) -> Result<()> {
         Status::Failed => {
             let blocked = progressing.0 == "False";
             // A choice that cannot be made is tried again, and explained.
-            let explained = progressing.1 == "Retrying" && says("Stalled", "message").contains('\n');
+            let explained = progressing.1 == "Retrying" && says("Stalled", "message").contains(". ");
             ensure!(blocked || explained, "Failed, but {progressing:?}: {}", says("Stalled", "message"));
         }
         Status::InProgress if is_about_this_generation(state) => {

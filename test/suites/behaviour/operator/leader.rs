@@ -23,30 +23,6 @@ async fn held(leases: &Api<Lease>) -> Result<Vec<String>> {
     .await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn both_leases_of_a_leader_that_died_are_taken_over() -> Result<()> {
-    let terms = [
-        "--leader-elect",
-        "--leader-elect-lease-duration=20s",
-        "--leader-elect-renew-deadline=15s",
-        "--leader-elect-retry-period=2s",
-    ];
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    let first = Operator::start(&cluster, &images, &terms).await?;
-    let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
-    let before = held(&leases).await?;
-    let second = Operator::start(&cluster, &images, &terms).await?;
-    first.process().kill()?;
-    wait::until("the second to lead", DEADLINE, async || {
-        second.process().check_running()?;
-        let holders = holders(&leases).await?;
-        ensure!(holders.iter().all(|h| !h.is_empty() && *h != before[0]), "{holders:?}");
-        Ok(())
-    })
-    .await
-}
-
 /// What somebody else's record of a lease looks like.
 fn held_by(holder: &str) -> Patch<serde_json::Value> {
     Patch::Merge(json!({"spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600}}))
@@ -55,10 +31,8 @@ fn held_by(holder: &str) -> Patch<serde_json::Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn losing_either_lease_releases_the_other_and_ends_the_process() -> Result<()> {
     let terms = ["--leader-elect", "--leader-elect-retry-period=1s"];
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    let operator = Operator::start(&cluster, &images, &terms).await?;
-    let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
+    let World { operator, site, .. } = World::start_with(&terms).await?;
+    let leases: Api<Lease> = Api::namespaced(site.cluster.client().await?, SYSTEM_NAMESPACE);
     for (lost, other) in [(LEASES[0], LEASES[1]), (LEASES[1], LEASES[0])] {
         held(&leases).await?;
         leases.patch(lost, &PatchParams::default(), &held_by("thief")).await?;
@@ -143,29 +117,4 @@ async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs
         wait::check(observed(&catalog) == catalog.metadata.generation, || format!("{:?}", catalog.status))
     })
     .await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_clean_stop_hands_the_leases_over() -> Result<()> {
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    let first = Operator::start(&cluster, &images, &["--leader-elect"]).await?;
-    let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
-    let holders = async || holders(&leases).await;
-    let first_holders = held(&leases).await?;
-    ensure!(first_holders[0] == first_holders[1], "{first_holders:?}");
-
-    let second = Operator::start(&cluster, &images, &["--leader-elect"]).await?;
-    ensure!(holders().await? == first_holders, "the second took over from a leader that lives");
-    let stopped = Instant::now();
-    first.process().terminate(Duration::from_secs(20)).await?;
-    wait::until("the second to lead", Duration::from_secs(30), async || {
-        second.process().check_running()?;
-        let holders = holders().await?;
-        ensure!(holders.iter().all(|h| !h.is_empty() && *h != first_holders[0]), "{holders:?}");
-        Ok(())
-    })
-    .await?;
-    println!("handed over {:.1} s after the stop", stopped.elapsed().as_secs_f64());
-    Ok(())
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use olm_test::{catalogd::Settings, operator::install, prelude::*};
+use olm_test::{operator::install, prelude::*};
 
 const CATALOGS_LEASE: &str = "catalogd-operator-lock";
 /// Upstream's name for it, and ours.
@@ -28,10 +28,9 @@ async fn logged(operator: &Operator, parts: &[&str]) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_not_be_looked_for_is_said_with_the_remedy() -> Result<()> {
     const KIND: &str = "mutatingwebhookconfigurations";
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    install(&cluster)?;
-    let client = cluster.client().await?;
+    let site = Site::start().await?;
+    install(&site.cluster)?;
+    let client = site.cluster.client().await?;
     let roles: Api<ClusterRole> = Api::all(client.clone());
     let mut withheld = 0;
     for mut role in roles.all().await? {
@@ -53,7 +52,7 @@ async fn what_may_not_be_looked_for_is_said_with_the_remedy() -> Result<()> {
     }))?;
     Api::all(client).create(&PostParams::default(), &binding).await?;
 
-    let operator = Operator::start_installed(&cluster, &images, &[]).await?;
+    let operator = Operator::start_installed(&site, &[]).await?;
     let remedy = "this program runs without the permissions of its manifests: apply config/install.yaml";
     let unknown = "could not check for leftovers of an earlier installation";
     logged(&operator, &[unknown, remedy, KIND, "cannot list resource"]).await?;
@@ -69,10 +68,9 @@ async fn holder(leases: &Api<Lease>) -> Result<String> {
 /// Whoever only swaps the image of operator-controller keeps upstream's separate catalogd, which runs and holds its lease.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() -> Result<()> {
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    install(&cluster)?;
-    let client = cluster.client().await?;
+    let site = Site::start().await?;
+    install(&site.cluster)?;
+    let client = site.cluster.client().await?;
     let leases: Api<Lease> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
     let labels = json!({"control-plane": CATALOGD});
     let deployment: Deployment = serde_json::from_value(json!({
@@ -84,9 +82,7 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
     }))?;
     let deployments: Api<Deployment> = Api::namespaced(client, SYSTEM_NAMESPACE);
     deployments.make(&deployment).await?;
-    let conf = images.registries_conf().display().to_string();
-    let settings = Settings::default().arg(TERMS[0]).env("CONTAINERS_REGISTRIES_CONF", conf);
-    let other = Catalogd::start_installed(&cluster, &settings).await?;
+    let other = Catalogd::start_installed(&site.cluster, &site.images.settings(&TERMS[..1])).await?;
     let theirs = wait::until("the separate catalogd to lead", DEADLINE, async || {
         let holder = holder(&leases).await?;
         wait::check(!holder.is_empty(), || "nobody holds the lease".into())?;
@@ -94,8 +90,7 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
     })
     .await?;
 
-    let operator = Operator::start_installed(&cluster, &images, &TERMS).await?;
-    let world = World { operator, proxy: None, images, cluster, registry };
+    let world = World { operator: Operator::start_installed(&site, &TERMS).await?, proxy: None, site };
     let remedy = "which scales it to 0 replicas";
     logged(&world.operator, &[LEFT_BEHIND, CATALOGD, "apply config/install.yaml", remedy]).await?;
     // Its catalogs are theirs, and extensions are worked on here.

@@ -48,13 +48,7 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
     let package = format!("{}-op", scenario.name);
     let uid = "11111111-2222-3333-4444-555555555555";
     scenario.offer(&[small(&package, "1.0.0").ships(marked(uid))]).await?;
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": format!("{}-everything", scenario.name)},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": scenario.name}],
-    }))?;
-    let bindings: Api<ClusterRoleBinding> = Api::all(scenario.client.clone());
-    bindings.make(&binding).await?;
+    scenario.allow_everything().await?;
     scenario.install(&package, json!({}), "1.0.0").await?;
     let set = scenario.revisions().await?.pop().context("no revision")?;
     is_ours(&scenario.maps().get(MARKED).await?, &scenario, set.uid().as_deref())?;
@@ -86,9 +80,7 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
     // It goes with its extension, and nothing keeps it.
     scenario.delete_extension().await?;
     scenario.maps().gone(MARKED).await?;
-    scenario.nothing_left().await?;
-    bindings.remove(&binding.name_any()).await?;
-    Ok(())
+    scenario.nothing_left().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,10 +95,7 @@ async fn a_bundle_that_binds_cluster_admin_is_refused_before_anything_is_written
     });
     scenario.offer(&[small(&package, "1.0.0").ships(shipped)]).await?;
     // It may write bindings, but not give what it does not have.
-    let mut rules = olm_test::rights::rules_for(&[], &scenario.name)?;
-    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    rules.allow_in_namespace(&[""], &["configmaps"], &verbs);
-    olm_test::rights::grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
+    scenario.account_for(ACCOUNT, &[""], &["configmaps"]).await?;
     scenario.create_extension(&package, json!({})).await?;
     let refused = format!(
         "True/Retrying/error for resolved bundle \"{package}.v1.0.0\" with version \"1.0.0\": creating new Revision: pre-authorization failed: "

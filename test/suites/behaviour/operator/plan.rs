@@ -204,6 +204,11 @@ async fn what_the_api_server_refuses_stands_in_the_plan() -> Result<()> {
     quotas
         .make(json!({"metadata": {"name": "no-secrets"}, "spec": {"hard": {"count/secrets": "0"}}}))
         .await?;
+    wait::until("the quota to count", DEADLINE, async || {
+        let status = quotas.get("no-secrets").await?.status;
+        wait::check(status.is_some_and(|status| status.hard.is_some()), || "it has no status".to_owned())
+    })
+    .await?;
     scenario.create_extension(PACKAGE, json!({})).await?;
     let refused = "True/Retrying/error for resolved bundle \"plans.v1.0.0\" with version \"1.0.0\": creating new Revision: \
                    the API server refuses objects of the bundle:\n";

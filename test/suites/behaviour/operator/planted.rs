@@ -3,13 +3,10 @@
 use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
-use k8s_openapi::{
-    ByteString,
-    api::rbac::v1::{Role, RoleBinding},
-};
+use k8s_openapi::ByteString;
 use olm_api::names::{MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
 use olm_objectset::content_key;
-use olm_test::prelude::*;
+use olm_test::{prelude::*, rights};
 
 /// What the planter writes where the bundle has its version.
 const PLANTED: &str = "planted";
@@ -21,18 +18,8 @@ fn system_secrets(client: &Client) -> Api<Secret> {
 /// A user who may create Secrets in the system namespace, and nothing else.
 async fn planter(scenario: &Scenario<'_>) -> Result<Client> {
     let name = format!("{}-planter", scenario.name);
-    let role: Role = serde_json::from_value(json!({
-        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
-        "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}],
-    }))?;
-    let binding: RoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}],
-    }))?;
-    let client = scenario.client.clone();
-    Api::namespaced(client.clone(), SYSTEM_NAMESPACE).create(&PostParams::default(), &role).await?;
-    Api::namespaced(client, SYSTEM_NAMESPACE).create(&PostParams::default(), &binding).await?;
+    let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]);
+    rights::allow(&scenario.client, SYSTEM_NAMESPACE, &name, &rules, &rights::user(&name)).await?;
     scenario.world.cluster.client_for(&name, &["system:authenticated"]).await
 }
 
@@ -135,10 +122,7 @@ async fn a_secret_that_waits_for_its_revision_is_not_used() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
     let scenario = Scenario::shared("swapped").await?;
-    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
-    let mut rules = rules_for(&[], &scenario.name)?;
-    rules.allow_in_namespace(&[""], &["configmaps"], &["get", "create", "update", "patch", "delete"]);
-    grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
+    scenario.account_for(ACCOUNT, &[""], &["configmaps"]).await?;
     let user = planter(&scenario).await?;
 
     // A revision that nothing is recorded of yet, as it is before its first roll-out.
@@ -146,14 +130,10 @@ async fn content_that_is_not_what_its_key_says_is_not_applied() -> Result<()> {
                         "metadata": {"name": "lamp-data", "namespace": scenario.name}})
     .to_string();
     let key = content_key(object.as_bytes());
-    let set: ClusterObjectSet = serde_json::from_value(json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-        "metadata": {"name": scenario.name, "annotations": scenario.by_hand()},
-        "spec": {"lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent", "phases": [
-            {"name": "one", "objects": [{"ref": {"namespace": SYSTEM_NAMESPACE, "name": scenario.name, "key": key}}]}]},
-    }))?;
-    scenario.sets().make(&set).await?;
-    set_shows(&scenario, &scenario.name, "True/Retrying/resolving ref in phase \"one\": getting Secret")
+    scenario
+        .make_set(&json!([{"ref": {"namespace": SYSTEM_NAMESPACE, "name": scenario.name, "key": key}}]))
+        .await?;
+    set_shows(&scenario, &scenario.name, "True/Retrying/resolving ref in phase \"deploy\": getting Secret")
         .await?;
     let secret = |text: &str| Secret {
         metadata: kube::api::ObjectMeta {
@@ -235,10 +215,7 @@ fn release(scenario: &Scenario<'_>, uid: &str) -> Result<Secret> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_planted_helm_release_is_not_taken_over() -> Result<()> {
     let scenario = Scenario::shared("release").await?;
-    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
-    let mut rules = rules_for(&[], &scenario.name)?;
-    rules.allow_in_namespace(&[""], &["configmaps"], &["get", "create", "update", "patch", "delete"]);
-    grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
+    scenario.account_for(ACCOUNT, &[""], &["configmaps"]).await?;
     // Its catalog does not exist yet, so there is no revision.
     scenario.create_extension("lamp", json!({})).await?;
     scenario.shows(Progressing, "True/Retrying/").await?;

@@ -98,9 +98,8 @@ fn failed_create(scenario: &Scenario<'_>, package: &str) -> String {
     format!("Waiting for Deployment {}/{package}: FailedCreate: ", scenario.name)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_quota_that_admits_no_pods_is_on_the_extension() -> Result<()> {
-    let (scenario, package) = waiting("quota").await?;
+/// A quota named `none` that admits no Pods, in force.
+async fn admit_no_pods(scenario: &Scenario<'_>) -> Result<()> {
     let quotas: Api<ResourceQuota> = scenario.here();
     let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}});
     quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
@@ -108,11 +107,85 @@ async fn a_quota_that_admits_no_pods_is_on_the_extension() -> Result<()> {
         let status = quotas.get("none").await?.status.unwrap_or_default();
         wait::check(status.hard.is_some() && status.used.is_some(), || format!("{status:?}"))
     })
-    .await?;
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quota_that_admits_no_pods_is_on_the_extension() -> Result<()> {
+    let (scenario, package) = waiting("quota").await?;
+    admit_no_pods(&scenario).await?;
     scenario.create_extension(&package, json!({})).await?;
     ready_says(&scenario, &format!("{}pods \"{package}-", failed_create(&scenario, &package))).await?;
     ensure!(scenario.shown().await?.condition(Ready).contains("exceeded quota: none"));
     scenario.delete_extension().await
+}
+
+/// A workload of that kind, and the probe that holds once its Pods are ready.
+fn workload(scenario: &Scenario<'_>, kind: &str) -> (Value, Value) {
+    let name = kind.to_lowercase();
+    let labels = json!({"app": name});
+    let containers = json!([{"name": "c", "image": "registry.example.com/op:v1"}]);
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers}});
+    let group = if kind == "Job" { "batch" } else { "apps" };
+    let mut object = json!({
+        "apiVersion": format!("{group}/v1"), "kind": kind,
+        "metadata": {"name": name, "namespace": scenario.name}, "spec": {"template": template},
+    });
+    if kind == "Job" {
+        object["spec"]["template"]["spec"]["restartPolicy"] = "Never".into();
+    } else {
+        object["spec"]["selector"] = json!({"matchLabels": labels});
+    }
+    if kind == "StatefulSet" {
+        object["spec"]["serviceName"] = name.into();
+    }
+    let equal = |a: &str, b: &str| json!({"type": "FieldsEqual", "fieldsEqual": {"fieldA": a, "fieldB": b}});
+    let assertion = match kind {
+        "StatefulSet" => equal("status.readyReplicas", "spec.replicas"),
+        "DaemonSet" => equal("status.numberReady", "status.desiredNumberScheduled"),
+        _ => json!({"type": "ConditionEqual", "conditionEqual": {"type": "Complete", "status": "True"}}),
+    };
+    let selector = json!({"type": "GroupKind", "groupKind": {"group": group, "kind": kind}});
+    (object, json!({"selector": selector, "assertions": [assertion]}))
+}
+
+// These kinds have no condition for it, only Events.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quota_is_named_for_each_kind_of_workload() -> Result<()> {
+    let scenario = Scenario::shared("quotas").await?;
+    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    let mut rules = rules_for(&[], &scenario.name)?;
+    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    rules.allow_in_namespace(&["apps", "batch"], &["daemonsets", "jobs", "statefulsets"], &verbs);
+    grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
+    admit_no_pods(&scenario).await?;
+    for kind in ["StatefulSet", "DaemonSet", "Job"] {
+        let (object, probe) = workload(&scenario, kind);
+        let set = format!("{}-{}", scenario.name, kind.to_lowercase());
+        let made: ClusterObjectSet = serde_json::from_value(json!({
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
+            "metadata": {"name": set, "annotations": scenario.by_hand()},
+            "spec": {
+                "lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent",
+                "phases": [{"name": "deploy", "objects": [{"object": object}]}], "progressionProbes": [probe],
+            },
+        }))?;
+        let begun = Instant::now();
+        scenario.sets().make(&made).await?;
+        let waits = format!(
+            "False/RollingOut/Waiting for {kind} {}/{}: FailedCreate: ",
+            scenario.name,
+            kind.to_lowercase()
+        );
+        let is_named = |text: &str| text.starts_with(&waits) && text.contains("exceeded quota: none");
+        scenario.set_reports(&set, Ready, is_named).await?;
+        println!("[{:.1} s] {}", begun.elapsed().as_secs_f32(), scenario.set_condition(&set, Ready).await?);
+        scenario.event("ClusterObjectSet", &set, "FailedCreate", "exceeded quota: none").await?;
+    }
+    // With the quota goes the reason.
+    scenario.here::<ResourceQuota>().remove("none").await?;
+    let set = format!("{}-statefulset", scenario.name);
+    scenario.set_reports(&set, Ready, |text| text.starts_with("True/Active/")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,7 +194,9 @@ async fn a_webhook_on_pods_that_does_not_answer_is_named_on_the_extension() -> R
     let namespace = &scenario.name;
     let webhooks: Api<ValidatingWebhookConfiguration> = scenario.all();
     let webhook = format!("pods.{namespace}.example.com");
-    let configuration = json!({"metadata": {"name": namespace}, "webhooks": [{
+    let helm = json!({"meta.helm.sh/release-name": "guard", "meta.helm.sh/release-namespace": "policy"});
+    let metadata = json!({"name": namespace, "annotations": helm});
+    let configuration = json!({"metadata": metadata, "webhooks": [{
         "name": webhook, "admissionReviewVersions": ["v1"], "sideEffects": "None", "timeoutSeconds": 1,
         "clientConfig": {"service": {"namespace": namespace, "name": "nobody"}},
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
@@ -129,7 +204,10 @@ async fn a_webhook_on_pods_that_does_not_answer_is_named_on_the_extension() -> R
     }]});
     webhooks.create(&PostParams::default(), &serde_json::from_value(configuration)?).await?;
     scenario.create_extension(&package, json!({})).await?;
-    let silent = format!("the admission webhook {webhook} of Service {namespace}/nobody does not answer: ");
+    let owner =
+        format!("ValidatingWebhookConfiguration {namespace}, which belongs to Helm release policy/guard");
+    let silent =
+        format!("the admission webhook {webhook} of Service {namespace}/nobody ({owner}) does not answer: ");
     ready_says(&scenario, &(failed_create(&scenario, &package) + &silent)).await?;
     webhooks.remove(namespace).await?;
     scenario.delete_extension().await

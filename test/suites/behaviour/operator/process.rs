@@ -1,7 +1,6 @@
 //! The process: who may read its metrics, and catalogs that a catalogd on its own serves.
 
 use olm_test::{
-    catalogd::Settings,
     prelude::*,
     promtool,
     scrape::{self, Scraper, let_read, token},
@@ -120,14 +119,10 @@ async fn each_pass_has_its_line(process: &Process, url: &str, scraper: &Scraper)
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_catalogd_on_its_own_serves_what_is_installed() -> Result<()> {
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    let conf = images.registries_conf().display().to_string();
-    let catalogd =
-        Catalogd::start(&cluster, &Settings::default().env("CONTAINERS_REGISTRIES_CONF", conf)).await?;
-    let address = format!("--catalogd-address={}", catalogd.url().trim_start_matches("https://"));
-    let operator = Operator::start(&cluster, &images, &[&address]).await?;
-    let world = World { operator, proxy: None, images, cluster, registry };
+    let site = Site::start().await?;
+    let catalogd = Catalogd::start(&site.cluster, &site.images.settings(&[])).await?;
+    let address = format!("--catalogd-address={}", catalogd.catalogs_url().trim_start_matches("https://"));
+    let world = World { operator: Operator::start(&site, &[&address]).await?, proxy: None, site };
     let scenario = Scenario::new(&world, "split").await?;
     let (first, second) =
         ([("1.0.0", lighthouse("1.0.0"))], [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))]);

@@ -4,17 +4,14 @@ use std::fmt::Write as _;
 
 use olm_test::{
     catalog::{chain, cluster_catalog},
-    catalogd::Settings,
     extension::extension,
     faults::{Fault, FaultyRegistry},
-    operator::{GRACE, install},
+    instance::Settings,
+    operator::install,
     prelude::*,
 };
 
 const LIGHTHOUSE: &str = "lighthouse-operator";
-/// As many as there are workers.
-const HANGING: usize = 8;
-
 /// More registries than the pulls that the process used to have a place for.
 const REGISTRIES: usize = 20;
 
@@ -26,21 +23,20 @@ async fn world() -> Result<(World, FaultyRegistry, StateDirectory)> {
 
 /// A world with so many registries beside the honest one.
 async fn world_with(count: usize) -> Result<(World, Vec<FaultyRegistry>, StateDirectory)> {
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let started = std::iter::repeat_with(|| FaultyRegistry::start(&registry.url(), None)).take(count);
+    let site = Site::start().await?;
+    let started = std::iter::repeat_with(|| FaultyRegistry::start(&site.registry.url(), None)).take(count);
     let hostile = started.collect::<Result<Vec<_>>>()?;
     let directory = StateDirectory::new("registries")?;
     let conf = directory.path().join("registries.conf");
     let mut text = String::new();
-    for host in hostile.iter().map(FaultyRegistry::address).chain([registry.address()]) {
+    for host in hostile.iter().map(FaultyRegistry::address).chain([site.registry.address()]) {
         writeln!(text, "[[registry]]\nlocation = {host:?}\ninsecure = true")?;
     }
     std::fs::write(&conf, text)?;
-    install(&cluster)?;
+    install(&site.cluster)?;
     let settings = Settings::default().env("CONTAINERS_REGISTRIES_CONF", conf.display().to_string());
-    let operator = Operator::start_installed_with(&cluster, &settings).await?;
-    let images = Images::new(&registry)?;
-    Ok((World { operator, proxy: None, images, cluster, registry }, hostile, directory))
+    let operator = Operator::start_installed_with(&site.cluster, &settings).await?;
+    Ok((World { operator, proxy: None, site }, hostile, directory))
 }
 
 /// Requests an extension of a package whose bundle is a tag that the hostile registry never answers for.
@@ -61,53 +57,6 @@ async fn ready(scenario: &Scenario<'_>, name: &str) -> Result<String> {
 async fn create_dripping(scenario: &Scenario<'_>, name: &str, reference: &str) -> Result<()> {
     let catalog = cluster_catalog(name, &json!({"ref": reference}));
     Api::all(scenario.client.clone()).create(&PostParams::default(), &catalog).await?;
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn bundles_that_never_come_delay_no_other_extension_and_hold_up_no_end() -> Result<()> {
-    let (world, hostile, _directory) = world().await?;
-    let traps = Scenario::new(&world, "traps").await?;
-    let mut content = String::new();
-    for number in 0..HANGING {
-        let repository = format!("hanging-{number}");
-        hostile.set(&repository, Some(Fault::Hang));
-        content += &chain(&repository, &[("1.0.0", &format!("{}/{repository}:v1", hostile.address()))]);
-    }
-    let reference = traps.push_catalog(&content, "latest").await?;
-    traps.create_catalog(&reference, None).await?;
-    create_account(&traps.client, &traps.name, ACCOUNT).await?;
-    traps.catalog_serves().await?;
-    let honest = Scenario::new(&world, "honest").await?;
-    honest.prepare(LIGHTHOUSE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
-
-    let mut hanging = Vec::new();
-    for number in 0..HANGING {
-        hanging.push(create_hanging(&traps, number).await?);
-    }
-    let pulling = async |name: &str| -> Result<()> {
-        let found = ready(&traps, name).await?;
-        ensure!(found.starts_with("False/Reconciling/Pulling bundle hanging-"), "{name} is {found:?}");
-        Ok(())
-    };
-    let asked = || (0..HANGING).filter(|n| !hostile.seen(&format!("hanging-{n}")).is_empty()).count();
-    eventually("the registry to be asked", async || Ok(asked() >= 2), |holds| *holds).await?;
-    honest.install(LIGHTHOUSE, json!({}), "1.0.0").await?;
-    for name in &hanging {
-        // None of them has come to an end meanwhile.
-        wait::until(&format!("{name} to be pulled"), DEADLINE, async || pulling(name).await).await?;
-    }
-    ensure!(asked() == 2, "{} pulls at one registry at the same time", asked());
-
-    // A deletion waits for no pull, and gives its place to the next.
-    traps.extensions().delete(&hanging[0], &kube::api::DeleteParams::default()).await?;
-    traps.extensions().gone(&hanging[0]).await?;
-    let noise: String = std::iter::repeat_with(fastrand::alphanumeric).take(100_000).collect();
-    let blob = json!({"schema": "olm.package", "name": "drip", "description": noise}).to_string();
-    traps.world.images.push_catalog(&blob, "drip:v1").await?;
-    hostile.set("drip", Some(Fault::Drip(Duration::from_secs(5))));
-    create_dripping(&traps, "drip", &format!("{}/drip:v1", hostile.address())).await?;
-    world.operator.process().terminate(GRACE).await?;
     Ok(())
 }
 

@@ -174,13 +174,7 @@ async fn a_set_made_by_hand_does_not_act_as_an_account_created_again() -> Result
     powerful_account(&scenario).await?;
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
                      "metadata": {"name": "one", "namespace": scenario.name}});
-    let set: ClusterObjectSet = serde_json::from_value(json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-        "metadata": {"name": scenario.name, "annotations": scenario.by_hand()},
-        "spec": {"lifecycleState": "Active", "revision": 1, "collisionProtection": "Prevent",
-                 "phases": [{"name": "one", "objects": [{"object": map}]}]},
-    }))?;
-    scenario.sets().make(&set).await?;
+    scenario.make_set(&json!([{"object": map}])).await?;
     let is_there = async || scenario.maps().get("one").await.map(drop).map_err(anyhow::Error::from);
     wait::until("the object", DEADLINE, is_there).await?;
 

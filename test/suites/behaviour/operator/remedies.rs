@@ -136,8 +136,18 @@ async fn what_only_a_person_can_remove_is_stalled_with_the_remedy() -> Result<()
     let get = ["get", "cext", &scenario.name, &nowhere, &poor, &second, "-o", "wide"];
     let table = kubectl(&scenario.world.cluster, &get)?;
     println!("$ kubectl {}\n{table}", get.join(" "));
-    for (name, state) in [(&scenario.name, "True"), (&nowhere, "False"), (&poor, "False"), (&second, "False")]
-    {
+    let create = format!("Namespace {nowhere:?} does not exist: create it, and in it ServiceAccount");
+    let grant = format!("Grant ServiceAccount {poor}/{ACCOUNT} these permissions: \"olm bundle rbac ");
+    for (name, state, remedy) in [
+        (&scenario.name, "True", "Revision 1.0.0 has rolled out."),
+        (&nowhere, "False", &create),
+        (&poor, "False", &grant),
+        (&second, "False", "remove one of the two extensions."),
+    ] {
+        ensure!(
+            table.lines().any(|line| line.starts_with(&format!("{name} ")) && line.contains(remedy)),
+            "{name}: no {remedy:?} in\n{table}"
+        );
         let line = table.lines().find(|line| line.starts_with(&format!("{name} ")));
         let columns: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
         // Without a bundle the first two columns are empty.
@@ -166,7 +176,7 @@ async fn a_broken_catalog_and_a_misspelt_package_are_told_apart() -> Result<()> 
         let stalled = message(Stalled).unwrap_or_default();
         wait::check(
             stalled.starts_with("Blocked/source catalog content: ")
-                && stalled.contains("\nThe registry does not have this image: ")
+                && stalled.contains(". The registry does not have this image: ")
                 && message(Progressing)
                     .is_some_and(|text| text.starts_with("Retrying/") && !text.contains('\n')),
             || format!("{status:?}"),
@@ -193,7 +203,7 @@ async fn a_bundle_image_that_does_not_exist_is_stalled_with_the_remedy() -> Resu
     scenario.catalog_serves().await?;
     scenario.create_extension("noimage", json!({})).await?;
     let error = "error for resolved bundle \"noimage.v1.0.0\" with version \"1.0.0\": ";
-    let advice = "\nThe registry does not have this image: correct the reference, or push the image.";
+    let advice = ". The registry does not have this image: correct the reference, or push the image.";
     shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", error, advice]).await?;
     let progressing = scenario.shown().await?.condition(Progressing);
     ensure!(progressing.starts_with(&format!("True/Retrying/{error}")), "{progressing}");
@@ -218,7 +228,13 @@ async fn a_range_that_cannot_be_met_hides_no_deprecation_and_foreign_text_is_cle
     shows(&scenario, &scenario.name, PackageDeprecated, &[clean]).await?;
 
     scenario.set_version(">=9").await?;
-    shows(&scenario, &scenario.name, Stalled, &["True/Blocked/", "Choose another version range."]).await?;
+    shows(
+        &scenario,
+        &scenario.name,
+        Stalled,
+        &["True/Blocked/", "Choose another version range, for instance 1.0.0."],
+    )
+    .await?;
     let shown = scenario.shown().await?;
     for type_ in [Deprecated, PackageDeprecated] {
         ensure!(shown.condition(type_) == clean, "{type_}: {shown:?}");

@@ -4,23 +4,6 @@ use olm_api::names::{OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
 use olm_test::prelude::*;
 
 const PACKAGE: &str = "lighthouse-operator";
-const KILLS: u64 = 10;
-
-#[tokio::test(flavor = "multi_thread")]
-async fn killed_at_random_moments_it_always_ends_installed() -> Result<()> {
-    // A world of its own: the other tests need a program that lives.
-    let world = World::start().await?;
-    let seed =
-        std::env::var("OLM_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
-    let mut random = fastrand::Rng::with_seed(seed);
-    for round in 0..KILLS {
-        one_life(&world, &mut random)
-            .await
-            .with_context(|| format!("round {round}, OLM_TEST_SEED={seed}"))?;
-    }
-    Ok(())
-}
-
 /// Shown by a note as a process leaves it that is killed while it reads a bundle.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> Result<()> {
@@ -34,7 +17,7 @@ async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> R
     let reference = world.images.push_bundle(&suspect.own(&bundles[0].1)?, &image).await?;
     let (_, digest) = reference.rsplit_once('@').context("no digest")?;
     world.operator.process().kill()?;
-    let notes = world.operator.directory().join("bundles/reading");
+    let notes = world.operator.cache().join("bundles/reading");
     std::fs::write(notes.join(digest.replace(':', "-")), "1")?;
     world.operator.process().restart()?;
     world.operator.ready().await?;
@@ -51,29 +34,6 @@ async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> R
         wait::check(left == 0, || format!("{left} notes"))
     })
     .await
-}
-
-async fn one_life(world: &World, random: &mut fastrand::Rng) -> Result<()> {
-    let scenario = Scenario::new(world, "killed").await?;
-    scenario.prepare(PACKAGE, &[("1.0.0", lighthouse("1.0.0"))]).await?;
-    scenario.create_extension(PACKAGE, json!({})).await?;
-    tokio::time::sleep(Duration::from_millis(random.u64(0..1200))).await;
-    world.operator.process().restart()?;
-    world.operator.ready().await?;
-    scenario.installed("1.0.0").await?;
-
-    let label = format!("olm.operatorframework.io/owner-name={}", scenario.name);
-    let listed = scenario.sets().list(&ListParams::default().labels(&label)).await?;
-    let active: Vec<_> = listed
-        .items
-        .iter()
-        .filter(|set| set.spec.lifecycle_state == LifecycleState::Active)
-        .map(ResourceExt::name_any)
-        .collect();
-    ensure!(active.len() == 1, "active revisions: {active:?}");
-    let secrets: Vec<_> = scenario.owned().await?.into_iter().filter(|o| o.starts_with("Secret ")).collect();
-    ensure!(secrets.len() == 1, "stray Secrets: {secrets:?}");
-    scenario.uninstall().await
 }
 
 /// Content as a process leaves it that dies between its writes: of a revision that was made, and of one that was not.

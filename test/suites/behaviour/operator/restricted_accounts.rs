@@ -9,16 +9,14 @@ const CONTROLLER: &str = "operator-controller-controller-manager";
 // upgraded and removed; for another one it says what is missing, and goes on when that is granted.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_accounts_that_were_granted_are_used() -> Result<()> {
-    let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-    let images = Images::new(&registry)?;
-    operator::install(&cluster)?;
-    operator::overlay(&cluster, "restricted-accounts")?;
+    let site = Site::start().await?;
+    operator::install(&site.cluster)?;
+    operator::overlay(&site.cluster, "restricted-accounts")?;
     let token = ["auth", "can-i", "create", "serviceaccounts/token", "-A"];
     let as_controller = format!("--as=system:serviceaccount:{SYSTEM_NAMESPACE}:{CONTROLLER}");
-    let answer = operator::kubectl(&cluster, &[&token[..], &[as_controller.as_str()]].concat());
+    let answer = kubectl(&site.cluster, &[&token[..], &[as_controller.as_str()]].concat());
     ensure!(answer.is_err(), "the controller may still make tokens for every account: {answer:?}");
-    let operator = Operator::start_installed(&cluster, &images, &[]).await?;
-    let world = World { operator, proxy: None, images, cluster, registry };
+    let world = World { operator: Operator::start_installed(&site, &[]).await?, proxy: None, site };
     let bundles = [("1.0.0", lighthouse("1.0.0")), ("1.1.0", lighthouse("1.1.0"))];
 
     // The owner grants everything at once, as printed.
@@ -70,5 +68,5 @@ fn grant_as_printed(
     let printed = olm.output().context("running olm")?;
     ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     let apply = ["apply", "--server-side", "-f", "-"];
-    operator::kubectl_with(&scenario.world.cluster, &apply, &printed.stdout).map(drop)
+    kubectl::kubectl_with(&scenario.world.cluster, &apply, &printed.stdout).map(drop)
 }

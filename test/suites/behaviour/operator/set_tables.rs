@@ -23,11 +23,7 @@ use olm_test::{
 /// A namespace with an account that may do everything with ConfigMaps, Secrets and Deployments in it.
 async fn scenario<'a>(world: &'a World, name: &str) -> Result<Scenario<'a>> {
     let scenario = Scenario::new(world, name).await?;
-    create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
-    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    let mut rules = rules_for(&[], &scenario.name)?;
-    rules.allow_in_namespace(&["", "apps"], &["configmaps", "secrets", "deployments"], &verbs);
-    grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
+    scenario.account_for(ACCOUNT, &["", "apps"], &["configmaps", "secrets", "deployments"]).await?;
     Ok(scenario)
 }
 

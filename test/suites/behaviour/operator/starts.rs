@@ -136,7 +136,7 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
     let mut before = shown(&scenario).await?;
     // The address under which a catalog is served is another one here for each process.
     before.retain(|name, _| !name.starts_with("ClusterCatalog "));
-    let second = Operator::start_as(&world.cluster, proxy.kubeconfig(), &world.images, &FLAGS).await?;
+    let second = Operator::start_as(&world, proxy.kubeconfig(), &FLAGS).await?;
     world.operator.process().terminate(Duration::from_secs(20)).await?;
     is_quiet(&scenario, (&second, proxy), 0, &before).await.context("by a new leader")?;
     second.process().terminate(Duration::from_secs(20)).await?;

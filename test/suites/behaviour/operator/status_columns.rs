@@ -1,6 +1,6 @@
 //! What `kubectl get` shows: names, columns, and the update that the catalogs have.
 
-use olm_api::ConditionType::UpdateAvailable;
+use olm_api::ConditionType::{BundleDeprecated, Deprecated, UpdateAvailable};
 use olm_test::prelude::*;
 
 /// The lines that kubectl prints, by columns: there are two blanks at least between them.
@@ -74,5 +74,20 @@ async fn columns_show_whether_it_is_ready_and_which_update_there_is() -> Result<
     scenario.patch_catalog(name, image).await?;
     scenario.shows(UpdateAvailable, "True/NewerVersion/2.0.0").await?;
     scenario.installed("1.1.0").await?;
+
+    // Back at 1.0.0 nothing is resolved, and the catalog still says what there is; also when it changes.
+    scenario.annotate("rollback-to", json!("1")).await?;
+    scenario.installed("1.0.0").await?;
+    scenario.shows(Deprecated, "False/NotDeprecated/not deprecated").await?;
+    scenario.shows(UpdateAvailable, "True/NewerVersion/1.1.0").await?;
+    let deprecations = json!({"schema": "olm.deprecations", "package": package, "entries": [
+        {"reference": {"schema": "olm.bundle", "name": format!("{package}.v1.0.0")}, "message": "old"},
+    ]});
+    let bundles = [small(&package, "1.0.0"), small(&package, "1.2.0").replaces("1.0.0")];
+    let reference = scenario.push_made(&bundles, &[deprecations], "later").await?;
+    let image = json!({"spec": {"source": {"image": {"ref": reference, "pollIntervalMinutes": null}}}});
+    scenario.patch_catalog(name, image).await?;
+    scenario.shows(BundleDeprecated, "True/Deprecated/old").await?;
+    scenario.shows(UpdateAvailable, "True/NewerVersion/1.2.0").await?;
     scenario.delete_extension().await
 }

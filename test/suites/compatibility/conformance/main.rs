@@ -6,6 +6,10 @@
 //! that has vanished.
 
 mod catalogs;
+mod classic_crds;
+mod classic_plans;
+mod classic_resolutions;
+mod classic_states;
 mod crd_objects;
 mod crd_upgrades;
 mod data;
@@ -13,6 +17,31 @@ mod ranges;
 mod rendered;
 mod resolutions;
 mod validated;
+
+#[test]
+fn classic_crds() {
+    classic_crds::check();
+}
+
+#[test]
+fn classic_plans() {
+    classic_plans::check();
+}
+
+#[test]
+fn classic_resolutions() {
+    classic_resolutions::check();
+}
+
+#[test]
+fn classic_resolutions_of_a_real_catalog() {
+    classic_resolutions::check_real();
+}
+
+#[test]
+fn classic_states() {
+    classic_states::check();
+}
 
 #[test]
 fn ranges() {

@@ -194,7 +194,7 @@ fn reversed(files: &BundleFiles) -> BundleFiles {
 }
 
 /// A bundle as it lies in a folder.
-fn bundle_files(folder: &Path) -> BundleFiles {
+pub(crate) fn bundle_files(folder: &Path) -> BundleFiles {
     let mut files = BundleFiles::new();
     add_files(folder, "", &mut files);
     files
@@ -227,7 +227,8 @@ fn digest(objects: &[Value]) -> String {
     Sha256::digest(text.as_bytes()).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-fn canonical(object: &Value) -> String {
+/// An object as compact JSON with sorted keys, as the data's description defines it.
+pub(crate) fn canonical(object: &Value) -> String {
     let text = serde_json::to_string(&whole_numbers(object.clone())).unwrap();
     if text.is_ascii() {
         return text;

@@ -92,7 +92,7 @@ impl<'a> Life<'a> {
 
     async fn prepare(&self) -> Result<()> {
         let package = self.operator.package;
-        self.place.cluster.create_namespace(package).await?;
+        self.place.site.cluster.create_namespace(package).await?;
         if let Some(name) = self.operator.priority_class {
             let class: PriorityClass = serde_json::from_value(json!({
                 "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",

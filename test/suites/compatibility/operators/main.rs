@@ -40,7 +40,7 @@ async fn real_operators_are_installed_upgraded_and_removed() -> Result<()> {
     ensure!(!chosen.is_empty(), "no operator of the table is chosen");
     let place = Place::start(folder, &chosen).await?;
     let begun = Instant::now();
-    let mark = place.cluster.audit_mark()?;
+    let mark = place.site.cluster.audit_mark()?;
 
     let together = chosen.iter().filter(|operator| operator.wave != Wave::Alone);
     let mut rows: Vec<Row> = stream::iter(together.map(|operator| Life::new(&place, operator).live()))

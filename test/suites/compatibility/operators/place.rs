@@ -3,7 +3,7 @@
 use futures::{StreamExt, TryStreamExt, stream};
 use olm_test::{
     catalog::{self, Entry},
-    operator::{USER, kubectl_with},
+    operator::USER,
     prelude::*,
 };
 use tokio_util::sync::CancellationToken;
@@ -24,15 +24,13 @@ type Names = BTreeMap<(String, String), String>;
 /// Everything that the operators share.
 pub(crate) struct Place {
     pub(crate) operator: Operator,
-    pub(crate) cluster: Cluster,
+    pub(crate) site: Site,
     pub(crate) client: Client,
     /// The operators that another one requires, by package.
     pub(crate) required: BTreeMap<&'static str, Required>,
     folder: PathBuf,
     names: Names,
     olm: PathBuf,
-    images: Images,
-    _registry: Registry,
 }
 
 /// An operator that another one requires.
@@ -53,17 +51,15 @@ impl Place {
     /// Starts everything, with one catalog of both versions of `operators`.
     pub(crate) async fn start(folder: PathBuf, operators: &[&Expected]) -> Result<Self> {
         let options = Options { nodes: NODES, ..Options::default() };
-        let World { operator: program, cluster, images, registry, .. } = World::start_on(options).await?;
+        let World { operator: program, site, .. } = World::start_on(options).await?;
         let mut place = Self {
-            client: cluster.client().await?,
+            client: site.cluster.client().await?,
             olm: cargo_program("olm-cli", "olm")?,
             required: required(operators),
             names: BTreeMap::new(),
             operator: program,
-            cluster,
+            site,
             folder,
-            images,
-            _registry: registry,
         };
         let packages: Vec<Vec<(Entry, String)>> = stream::iter(operators)
             .map(|operator| place.package(operator))
@@ -94,7 +90,7 @@ impl Place {
         let mut entries: Vec<(Entry, String)> = Vec::new();
         for version in [operator.first.0, operator.newest.0] {
             let folder = self.bundle(package, version);
-            let image = self.images.push_bundle(&folder, &format!("{package}:v{version}")).await?;
+            let image = self.site.images.push_bundle(&folder, &format!("{package}:v{version}")).await?;
             let mut entry = Entry::new(package, version);
             entry.name = name_in(&folder)?;
             if let Some((before, _)) = entries.last() {
@@ -106,7 +102,7 @@ impl Place {
     }
 
     async fn serve(&self, content: &str) -> Result<()> {
-        let image = self.images.push_catalog(content, &format!("{CATALOG}:latest")).await?;
+        let image = self.site.images.push_catalog(content, &format!("{CATALOG}:latest")).await?;
         let catalog = catalog::cluster_catalog(CATALOG, &json!({"ref": image}));
         Api::all(self.client.clone()).create(&PostParams::default(), &catalog).await?;
         self.operator.process().check_running()?;
@@ -127,7 +123,8 @@ impl Place {
         }
         let printed = olm.output().context("running olm")?;
         ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
-        kubectl_with(&self.cluster, &["apply", "--server-side", "-f", "-"], &printed.stdout).map(drop)
+        kubectl::kubectl_with(&self.site.cluster, &["apply", "--server-side", "-f", "-"], &printed.stdout)
+            .map(drop)
     }
 
     /// The audit log: bundle content was written by the accounts alone, each in its own namespace or cluster-wide,
@@ -137,7 +134,7 @@ impl Place {
             ["olm.operatorframework.io", "coordination.k8s.io", "events.k8s.io", "authentication.k8s.io"];
         let mut by_user: BTreeMap<String, usize> = BTreeMap::new();
         let mut wrong = Vec::new();
-        for event in self.cluster.audit_events_since(mark)? {
+        for event in self.site.cluster.audit_events_since(mark)? {
             let account = event.user.strip_prefix("system:serviceaccount:");
             let installer = account.and_then(|account| account.strip_suffix(&format!(":{ACCOUNT}")));
             if installer.is_some() && event.code == 403 {

@@ -1,11 +1,10 @@
 //! What the newer runtime, whose revisions are like ours, installed.
 
 use olm_api::names::{REVISION_OF_ANNOTATION, TAKEN_OVER_ANNOTATION};
-use olm_test::{prelude::*, takeover};
+use olm_test::{extension::object_set, prelude::*};
 
 use crate::{
-    ALONE,
-    seen::{Watched, inventory, nothing_left, nothing_stale, nothing_stray, taken_over, unchanged},
+    seen::{nothing_stale, nothing_stray, taken_over},
     world::{DEADLINE, World},
 };
 
@@ -17,99 +16,80 @@ async fn revisions_go_on_under_their_numbers_and_leave() -> Result<()> {
     if !olm_test::long::wanted() {
         return Ok(());
     }
-    let Some(folder) = takeover::folder("boxcutter") else { return Ok(()) };
-    let _alone = ALONE.lock().await;
     // Without a free node, what was stuck stays stuck.
-    let world = World::load(&folder, true, Ok).await?;
-    let before = inventory(&world.client).await?;
+    let Some(mut world) = World::load("boxcutter", true, Ok).await? else { return Ok(()) };
     let numbers = world.revisions().await?;
-    let watched = Watched::start(&world.client, &INSTALLED);
-    let operator = world.operator().await?;
+    world.begin(&INSTALLED).await?;
     world.empty_leftovers()?;
 
     for (name, version) in [("external-secrets", "0.11.0"), ("grafana", "5.24.0")] {
-        world.installed(&operator, name, version).await?;
+        world.installed(name, version).await?;
     }
     let remedy = "False/Blocked/operation cannot proceed due to the following validation error(s): spec.serviceAccount is not set and the cluster has no default account";
-    world.shows(&operator, "keda", "Progressing", remedy).await?;
-    world.shows(&operator, "keda", "Installed", "True/Succeeded/").await?;
-    world.shows(&operator, "flux", "Progressing", "True/RollingOut/Revision 2.3.0 is rolling out.").await?;
-    world.shows(&operator, "ndmspc", "Progressing", "True/RollingOut/").await?;
+    world.shows("keda", Progressing, remedy).await?;
+    world.shows("keda", Installed, "True/Succeeded/").await?;
+    world.shows("flux", Progressing, "True/RollingOut/Revision 2.3.0 is rolling out.").await?;
+    world.shows("ndmspc", Progressing, "True/RollingOut/").await?;
     // Without cert-manager upstream could not; our certificates are a new revision.
-    world.shows(&operator, "argocd", "Progressing", "True/RollingOut/").await?;
+    world.shows("argocd", Progressing, "True/RollingOut/").await?;
     let revisions = world.revisions().await?;
     let new: Vec<_> = revisions.iter().filter(|r| !numbers.contains(r)).collect();
     ensure!(new == ["argocd-2"], "{revisions:?}");
     ensure!(numbers.iter().all(|r| revisions.contains(r)), "{numbers:?}, then {revisions:?}");
-    let after = inventory(&world.client).await?;
-    unchanged(&before, &after, 41)?;
-    taken_over(&after, &["external-secrets", "grafana"])?;
-    nothing_stale(&after, &["keda"])?;
+    world.goes_on(41, &["external-secrets", "grafana"], &["keda"]).await?;
 
-    goes_on(&world, &operator).await?;
-    let after = inventory(&world.client).await?;
+    comes_to_its_end(&world).await?;
+    let after = world.inventory().await?;
     taken_over(&after, &EXTENSIONS)?;
     nothing_stale(&after, &[])?;
-    watched.end(&operator)?;
+    world.end_watch()?;
 
-    for name in EXTENSIONS {
-        world.extensions().remove(name).await?;
-    }
-    nothing_left(&world.client, &EXTENSIONS).await
+    world.remove(&EXTENSIONS).await
 }
 
 /// A part of that cluster, which `make test` has the time for.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_extension_goes_on_is_upgraded_and_leaves() -> Result<()> {
-    let Some(folder) = takeover::folder("boxcutter") else { return Ok(()) };
-    let _alone = ALONE.lock().await;
     let only = ["grafana"];
-    let world = World::load(&folder, false, |dump| Ok(dump.only(&only))).await?;
+    let Some(mut world) = World::load("boxcutter", false, |dump| Ok(dump.only(&only))).await? else {
+        return Ok(());
+    };
     world.empty_leftovers()?;
-    let before = inventory(&world.client).await?;
-    let watched = Watched::start(&world.client, &only);
-    let operator = world.operator().await?;
+    world.begin(&only).await?;
 
-    world.installed(&operator, "grafana", "5.24.0").await?;
+    world.installed("grafana", "5.24.0").await?;
     let revisions = world.revisions().await?;
     ensure!(revisions == ["grafana-1*", "grafana-2"], "{revisions:?}");
-    let after = inventory(&world.client).await?;
-    unchanged(&before, &after, 20)?;
-    nothing_stray(&before, &after)?;
-    taken_over(&after, &only)?;
-    nothing_stale(&after, &[])?;
-    world.upgraded(&operator, &["grafana-1*", "grafana-2*", "grafana-3"]).await?;
-    taken_over(&inventory(&world.client).await?, &only)?;
-    watched.end(&operator)?;
-    world.extensions().remove("grafana").await?;
-    nothing_left(&world.client, &only).await
+    nothing_stray(&world.before, &world.goes_on(20, &only, &[]).await?)?;
+    world.upgraded(&["grafana-1*", "grafana-2*", "grafana-3"]).await?;
+    taken_over(&world.inventory().await?, &only)?;
+    world.end_watch()?;
+    world.remove(&only).await
 }
 
 /// Sets that claim an extension and that upstream's status does not tell of are no revisions, whether they were there
 /// before the takeover or come later; a takeover that was cut short is gone on with.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_what_the_status_tells_of_becomes_a_revision() -> Result<()> {
-    let Some(folder) = takeover::folder("boxcutter") else { return Ok(()) };
-    let _alone = ALONE.lock().await;
-    let world = World::load(&folder, false, |dump| Ok(dump.only(&["grafana"]))).await?;
+    let Some(mut world) = World::load("boxcutter", false, |dump| Ok(dump.only(&["grafana"]))).await? else {
+        return Ok(());
+    };
     world.empty_leftovers()?;
     let uid = world.extensions().get("grafana").await?.uid().context("no UID")?;
     // As a process left it that died after the first of two.
     let marked = json!({"metadata": {"annotations": {REVISION_OF_ANNOTATION: uid}}});
     world.sets().merge("grafana-1", &marked).await?;
     plant(&world, &uid, 3).await?;
-    let operator = world.operator().await?;
-    world.installed(&operator, "grafana", "5.24.0").await?;
+    world.begin(&["grafana"]).await?;
+    world.installed("grafana", "5.24.0").await?;
     plant(&world, &uid, 1000).await?;
     wait::until("both to be reported", DEADLINE, async || {
-        let ready = world.condition("grafana", "Ready").await?;
+        let ready = world.condition("grafana", Ready).await?;
         wait::check(ready.contains("they are ignored: \"grafana-1000\", \"grafana-3\"."), || ready)
     })
     .await?;
     // Neither is the latest, and the next number is free.
-    world
-        .upgraded(&operator, &["grafana-1*", "grafana-1000", "grafana-2*", "grafana-3", "grafana-4"])
-        .await?;
+    world.upgraded(&["grafana-1*", "grafana-1000", "grafana-2*", "grafana-3", "grafana-4"]).await?;
     for (name, is_revision) in [
         ("grafana-1", true),
         ("grafana-2", true),
@@ -136,38 +116,33 @@ async fn only_what_the_status_tells_of_becomes_a_revision() -> Result<()> {
 async fn plant(world: &World, uid: &str, number: i64) -> Result<()> {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
                      "metadata": {"name": format!("loot-{number}"), "namespace": "grafana-system"}});
-    let set = json!({
-        "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-        "metadata": {
-            "name": format!("grafana-{number}"),
-            "labels": {OWNER_NAME_LABEL: "grafana", OWNER_KIND_LABEL: "ClusterExtension"},
-            "ownerReferences": [{
-                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": "grafana", "uid": uid,
-                "controller": true, "blockOwnerDeletion": true,
-            }],
-        },
-        "spec": {"lifecycleState": "Active", "revision": number, "collisionProtection": "Prevent",
-                 "phases": [{"name": "deploy", "objects": [{"object": map}]}]},
+    let metadata = json!({
+        "name": format!("grafana-{number}"),
+        "labels": {OWNER_NAME_LABEL: "grafana", OWNER_KIND_LABEL: "ClusterExtension"},
+        "ownerReferences": [{
+            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": "grafana", "uid": uid,
+            "controller": true, "blockOwnerDeletion": true,
+        }],
     });
-    world.sets().make(set).await?;
+    world.sets().make(object_set(&metadata, number, &json!([{"object": map}]))).await?;
     Ok(())
 }
 
 /// Nodes come back: what was stuck and half rolled out goes on to its end; then there are updates.
-async fn goes_on(world: &World, operator: &Operator) -> Result<()> {
+async fn comes_to_its_end(world: &World) -> Result<()> {
     world.cordon(false).await?;
     for (name, version) in [("ndmspc", "0.20250209.0"), ("flux", "2.3.0"), ("argocd", "0.16.0")] {
-        world.installed(operator, name, version).await?;
+        world.installed(name, version).await?;
     }
     // Its update is held up by a CRD, as before, once it may be worked on.
     let settings: Api<ConfigMap> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
     let patch = json!({"data": {"default-service-account": "grafana-system/installer"}});
     settings.merge("olmv1-settings", &patch).await?;
     let held = "True/Retrying/error for resolved bundle \"keda.v2.7.1\" with version \"2.7.1\": validating upgrade for CRD \"scaledjobs.keda.sh\"";
-    world.shows(operator, "keda", "Progressing", held).await?;
+    world.shows("keda", Progressing, held).await?;
     let none = json!({"spec": {"install": {"preflight": {"crdUpgradeSafety": {"enforcement": "None"}}}}});
     world.patch_extension("keda", none).await?;
-    world.installed(operator, "keda", "2.7.1").await?;
+    world.installed("keda", "2.7.1").await?;
     let wanted = [
         "argocd-1*",
         "argocd-2",
@@ -181,5 +156,5 @@ async fn goes_on(world: &World, operator: &Operator) -> Result<()> {
         "keda-2",
         "ndmspc-1",
     ];
-    world.upgraded(operator, &wanted).await
+    world.upgraded(&wanted).await
 }

@@ -6,12 +6,11 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use flate2::{Compression, write::GzEncoder};
 use olm_test::{
     prelude::*,
-    takeover::{self, Dump, Recorded},
+    takeover::{Dump, Recorded},
 };
 
 use crate::{
-    ALONE,
-    seen::{Watched, inventory, nothing_left, nothing_stale, taken_over, unchanged},
+    seen::taken_over,
     world::{DEADLINE, World},
 };
 
@@ -54,55 +53,41 @@ async fn what_helm_installed_goes_on_is_upgraded_and_leaves() -> Result<()> {
     if !olm_test::long::wanted() {
         return Ok(());
     }
-    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
-    let _alone = ALONE.lock().await;
-    let world = World::load(&folder, false, Ok).await?;
-    let before = inventory(&world.client).await?;
-    let watched = Watched::start(&world.client, &INSTALLED);
-
-    let operator = world.operator().await?;
-    leftovers_are_named(&world, &operator).await?;
+    let Some(mut world) = World::load("helm", false, Ok).await? else { return Ok(()) };
+    world.begin(&INSTALLED).await?;
+    leftovers_are_named(&world).await?;
     world.empty_leftovers()?;
 
     for (name, version) in [("external-secrets", "0.11.0"), ("grafana", "5.24.0"), ("argocd", "0.16.0")] {
-        world.installed(&operator, name, version).await?;
+        world.installed(name, version).await?;
     }
-    world.shows(&operator, "keda", "Progressing", NO_ACCOUNT).await?;
+    world.shows("keda", Progressing, NO_ACCOUNT).await?;
     let revisions = world.revisions().await?;
     ensure!(revisions == ["argocd-1", "external-secrets-1", "grafana-1", "keda-1"], "{revisions:?}");
-    let after = inventory(&world.client).await?;
-    unchanged(&before, &after, 41)?;
-    taken_over(&after, &["external-secrets", "grafana"])?;
-    nothing_stale(&after, &["keda"])?;
+    world.goes_on(41, &["external-secrets", "grafana"], &["keda"]).await?;
 
     // An extension without an account goes on with the default one.
     let settings: Api<ConfigMap> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
     let patch = json!({"data": {"default-service-account": "grafana-system/installer"}});
     settings.merge("olmv1-settings", &patch).await?;
-    world.installed(&operator, "keda", "2.7.1").await?;
+    world.installed("keda", "2.7.1").await?;
     let revisions = world.revisions().await?;
     ensure!(revisions.len() == 4, "{revisions:?}");
-    let after = inventory(&world.client).await?;
-    unchanged(&before, &after, 41)?;
-    taken_over(&after, &["keda"])?;
-    nothing_stale(&after, &[])?;
+    world.goes_on(41, &["keda"], &[]).await?;
 
     let wanted = ["argocd-1", "external-secrets-1", "grafana-1*", "grafana-2", "keda-1"];
-    world.upgraded(&operator, &wanted).await?;
-    taken_over(&inventory(&world.client).await?, &["grafana"])?;
-    watched.end(&operator)?;
+    world.upgraded(&wanted).await?;
+    taken_over(&world.inventory().await?, &["grafana"])?;
+    world.end_watch()?;
 
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
     let releases = ListParams::default().labels("owner=operator-controller,type=index");
     ensure!(secrets.list(&releases).await?.items.len() == 4, "releases are only read");
-    for name in EXTENSIONS {
-        world.extensions().remove(name).await?;
-    }
-    nothing_left(&world.client, &EXTENSIONS).await
+    world.remove(&EXTENSIONS).await
 }
 
 /// The log and Events name what upstream left behind.
-async fn leftovers_are_named(world: &World, operator: &olm_test::operator::Operator) -> Result<()> {
+async fn leftovers_are_named(world: &World) -> Result<()> {
     let names = [
         "catalogd-mutating-webhook-configuration",
         "operator-controller-cluster-admin-rolebinding",
@@ -110,13 +95,13 @@ async fn leftovers_are_named(world: &World, operator: &olm_test::operator::Opera
         "catalogd-controller-manager",
     ];
     wait::until("the leftovers to be named", DEADLINE, || async {
-        let log = operator.process().log();
+        let log = world.process()?.log();
         for name in names {
             let line =
                 |line: &str| line.contains("left behind by an earlier installation") && line.contains(name);
             ensure!(log.lines().any(line), "{name} is not named");
         }
-        let events = kubectl(&world.cluster, &["get", "events", "-A", "-o", "json"])?;
+        let events = kubectl(&world.site.cluster, &["get", "events", "-A", "-o", "json"])?;
         let events: Value = serde_json::from_str(&events)?;
         for name in names {
             let about = |e: &Value| e["reason"] == "LeftBehind" && e["involvedObject"]["name"] == name;
@@ -135,11 +120,9 @@ async fn a_release_that_cannot_be_read_blocks_and_touches_nothing() -> Result<()
     if !olm_test::long::wanted() {
         return Ok(());
     }
-    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
-    let _alone = ALONE.lock().await;
     let grafana = "sh.helm.release.v1.grafana.v2";
     let (keda, mut whole) = ("sh.helm.release.v1.keda.v1", String::new());
-    let world = World::load(&folder, false, |mut dump| {
+    let Some(mut world) = World::load("helm", false, |mut dump| {
         // One in two Secrets that is whole, beside those that are not.
         split(&mut dump, "sh.helm.release.v1.external-secrets.v1")?;
         let chunk = &mut release(&mut dump, grafana)?["data"]["chunk"];
@@ -151,15 +134,16 @@ async fn a_release_that_cannot_be_read_blocks_and_touches_nothing() -> Result<()
         release(&mut dump, keda)?["data"]["chunk"] = STANDARD.encode(bomb.finish()?).into();
         Ok(dump)
     })
-    .await?;
+    .await?
+    else {
+        return Ok(());
+    };
     world.empty_leftovers()?;
     // It has an account in this test.
     world.patch_extension("keda", json!({"spec": {"serviceAccount": {"name": "keda-olm-operator"}}})).await?;
-    let before = inventory(&world.client).await?;
-    let watched = Watched::start(&world.client, &INSTALLED);
-    let operator = world.operator().await?;
+    world.begin(&INSTALLED).await?;
 
-    world.installed(&operator, "external-secrets", "0.11.0").await?;
+    world.installed("external-secrets", "0.11.0").await?;
     let refused = |name: &str, what: &str| {
         format!("False/Blocked/cannot take over the Helm release in Secret olmv1-system/{name}: {what}")
     };
@@ -169,15 +153,15 @@ async fn a_release_that_cannot_be_read_blocks_and_touches_nothing() -> Result<()
         ("grafana", grafana, "it is not gzip: "),
         ("keda", keda, "it has more than 67108864 bytes after decompression: "),
     ] {
-        world.shows(&operator, extension, "Progressing", &refused(secret, what)).await?;
-        let told = world.condition(extension, "Progressing").await?;
+        world.shows(extension, Progressing, &refused(secret, what)).await?;
+        let told = world.condition(extension, Progressing).await?;
         ensure!(told.ends_with(remedy), "{told}");
     }
     let revisions = world.revisions().await?;
     ensure!(!revisions.iter().any(|r| r.starts_with("grafana") || r.starts_with("keda")), "{revisions:?}");
-    let after = inventory(&world.client).await?;
+    let after = world.inventory().await?;
     let label = "olm.operatorframework.io/owner-name";
-    for (key, old) in &before {
+    for (key, old) in &world.before {
         let is_of = |name: &str| old["metadata"]["labels"][label] == name && old["kind"] != "Pod";
         if is_of("grafana") || is_of("keda") {
             let new = after.get(key).with_context(|| format!("{key} is gone"))?;
@@ -189,21 +173,17 @@ async fn a_release_that_cannot_be_read_blocks_and_touches_nothing() -> Result<()
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
     let patch = json!({"data": {"chunk": whole}});
     secrets.merge(grafana, &patch).await?;
-    world.installed(&operator, "grafana", "5.24.0").await?;
-    let after = inventory(&world.client).await?;
-    unchanged(&before, &after, 41)?;
-    taken_over(&after, &["external-secrets", "grafana"])?;
-    watched.end(&operator)
+    world.installed("grafana", "5.24.0").await?;
+    world.goes_on(41, &["external-secrets", "grafana"], &["keda"]).await?;
+    world.end_watch()
 }
 
 /// A part of that cluster, with a second Secret that claims to be the release: only one can be upstream's.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_release_is_taken_over_and_a_planted_one_is_not() -> Result<()> {
-    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
-    let _alone = ALONE.lock().await;
     let only = ["grafana"];
     let (genuine, planted) = ("sh.helm.release.v1.grafana.v2", "sh.helm.release.v1.grafana.v9");
-    let world = World::load(&folder, false, |dump| {
+    let Some(mut world) = World::load("helm", false, |dump| {
         let mut dump = dump.only(&only);
         let mut second = dump.objects.iter().find(|one| one.name() == genuine).context("no release")?.clone();
         second.object["metadata"]["name"] = planted.into();
@@ -212,24 +192,23 @@ async fn one_release_is_taken_over_and_a_planted_one_is_not() -> Result<()> {
         dump.objects.push(second);
         Ok(dump)
     })
-    .await?;
+    .await?
+    else {
+        return Ok(());
+    };
     world.empty_leftovers()?;
-    let before = inventory(&world.client).await?;
-    let watched = Watched::start(&world.client, &only);
-    let operator = world.operator().await?;
+    world.begin(&only).await?;
 
     let told = format!(
         "False/Blocked/cannot take over a Helm release: Secrets {genuine}, {planted} in namespace {SYSTEM_NAMESPACE} all claim to be the deployed one, but there can only be one: delete those that upstream did not write"
     );
-    world.shows(&operator, "grafana", "Progressing", &told).await?;
+    world.shows("grafana", Progressing, &told).await?;
     ensure!(world.revisions().await?.is_empty(), "a revision was made of one of two");
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), SYSTEM_NAMESPACE);
     secrets.remove(planted).await?;
-    world.installed(&operator, "grafana", "5.24.0").await?;
+    world.installed("grafana", "5.24.0").await?;
     let revisions = world.revisions().await?;
     ensure!(revisions == ["grafana-1"], "{revisions:?}");
-    let after = inventory(&world.client).await?;
-    unchanged(&before, &after, 20)?;
-    taken_over(&after, &only)?;
-    watched.end(&operator)
+    world.goes_on(20, &only, &[]).await?;
+    world.end_watch()
 }

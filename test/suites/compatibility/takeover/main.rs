@@ -8,8 +8,3 @@ mod helm;
 mod policy;
 mod seen;
 mod world;
-
-use tokio::sync::Mutex;
-
-/// One control plane at a time: two of them would keep each other waiting.
-static ALONE: Mutex<()> = Mutex::const_new(());

@@ -5,14 +5,10 @@ use olm_test::{
     operator,
     prelude::*,
     proxy::{Blow, Proxy, WriteName},
-    takeover,
 };
 
 use crate::{
-    ALONE,
-    seen::{
-        Inventory, Watched, inventory, nothing_stale, nothing_stray, objects_of, taken_over_under, unchanged,
-    },
+    seen::{Inventory, nothing_stray, objects_of, taken_over_under},
     world::{COLLECTED, DEADLINE, World},
 };
 
@@ -27,9 +23,7 @@ fn stays(object: &Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_helm_installed_is_upgraded_and_outlives_its_extension_as_its_policy_says() -> Result<()> {
-    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
-    let _alone = ALONE.lock().await;
-    let world = World::load(&folder, false, |dump| {
+    let Some(mut world) = World::load("helm", false, |dump| {
         let mut dump = dump.only(&EXTENSIONS);
         for (name, policy) in POLICIES {
             let found =
@@ -39,39 +33,38 @@ async fn what_helm_installed_is_upgraded_and_outlives_its_extension_as_its_polic
         }
         Ok(dump)
     })
-    .await?;
+    .await?
+    else {
+        return Ok(());
+    };
     world.empty_leftovers()?;
-    let before = inventory(&world.client).await?;
-    let watched = Watched::start(&world.client, &EXTENSIONS);
-    let operator = world.operator().await?;
+    world.begin(&EXTENSIONS).await?;
 
     for (name, version) in [("external-secrets", "0.11.0"), ("grafana", "5.24.0")] {
-        world.installed(&operator, name, version).await?;
+        world.installed(name, version).await?;
     }
     for (name, policy) in POLICIES {
-        world.shows(&operator, name, "DeletionPolicy", &format!("True/{policy}/")).await?;
+        world.shows(name, ConditionType::DeletionPolicy, &format!("True/{policy}/")).await?;
     }
     let revisions = world.revisions().await?;
     ensure!(revisions == ["external-secrets-1", "grafana-1"], "{revisions:?}");
     for revision in &revisions {
         world.is_migrated(revision).await?;
     }
-    let after = inventory(&world.client).await?;
-    unchanged(&before, &after, 41)?;
-    nothing_stray(&before, &after)?;
+    let after = world.goes_on(41, &[], &[]).await?;
+    nothing_stray(&world.before, &after)?;
     taken_over_under(&after, &EXTENSIONS, stays)?;
-    nothing_stale(&after, &[])?;
 
-    world.upgraded(&operator, &["external-secrets-1", "grafana-1*", "grafana-2"]).await?;
-    world.shows(&operator, "grafana", "DeletionPolicy", "True/RetainCRDs/").await?;
-    let last = inventory(&world.client).await?;
+    world.upgraded(&["external-secrets-1", "grafana-1*", "grafana-2"]).await?;
+    world.shows("grafana", ConditionType::DeletionPolicy, "True/RetainCRDs/").await?;
+    let last = world.inventory().await?;
     taken_over_under(&last, &EXTENSIONS, stays)?;
-    watched.end(&operator)?;
+    world.end_watch()?;
     for name in EXTENSIONS {
         world.extensions().remove(name).await?;
     }
     wait::until("what no policy keeps to be gone", COLLECTED, || async {
-        kept_alone(&last, &inventory(&world.client).await?)
+        kept_alone(&last, &world.inventory().await?)
     })
     .await
 }
@@ -104,13 +97,12 @@ async fn a_takeover_that_was_cut_short_is_made_good() -> Result<()> {
     if !olm_test::long::wanted() {
         return Ok(());
     }
-    let Some(folder) = takeover::folder("helm") else { return Ok(()) };
-    let _alone = ALONE.lock().await;
     let only = ["external-secrets"];
-    let world = World::load(&folder, false, |dump| Ok(dump.only(&only))).await?;
+    let Some(mut world) = World::load("helm", false, |dump| Ok(dump.only(&only))).await? else {
+        return Ok(());
+    };
     world.empty_leftovers()?;
-    let before = inventory(&world.client).await?;
-    let proxy = Proxy::start(&operator::kubeconfig(&world.cluster)?).await?;
+    let proxy = Proxy::start(&operator::kubeconfig(&world.site.cluster)?).await?;
     let revision = "external-secrets-1";
     let status = WriteName {
         verb: "update".to_owned(),
@@ -119,20 +111,17 @@ async fn a_takeover_that_was_cut_short_is_made_good() -> Result<()> {
         nth: 1,
     };
     proxy.strike(status, Blow::Before);
-    let watched = Watched::start(&world.client, &only);
-    let operator = Operator::start_as(&world.cluster, proxy.kubeconfig(), &world.images, &[]).await?;
+    world.begin_behind(&proxy, &only).await?;
     tokio::time::timeout(DEADLINE, proxy.struck()).await.context("no status was written")?;
     let half_made = world.sets().get(revision).await?;
     ensure!(half_made.status.is_none(), "{:?}", half_made.status);
-    operator.process().kill()?;
+    world.process()?.kill()?;
     proxy.thaw();
-    operator.process().restart()?;
+    world.process()?.restart()?;
 
-    world.installed(&operator, "external-secrets", "0.11.0").await?;
+    world.installed("external-secrets", "0.11.0").await?;
     let revisions = world.revisions().await?;
     ensure!(revisions == [revision], "{revisions:?}");
-    let after = inventory(&world.client).await?;
-    unchanged(&before, &after, 1)?;
-    nothing_stale(&after, &[])?;
-    watched.end(&operator)
+    world.goes_on(1, &[], &[]).await?;
+    world.end_watch()
 }

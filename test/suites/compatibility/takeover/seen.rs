@@ -51,7 +51,6 @@ const APPEAR: [(&str, &str, &str); 9] = [
 ];
 /// Kinds that carry an extension's label without being objects of its bundle.
 const NOT_APPLIED: [&str; 4] = ["Secret", "ClusterObjectSet", "Endpoints", "EndpointSlice"];
-const SYSTEM: &str = "olmv1-system";
 
 /// Every object of the cluster, by kind, namespace and name.
 pub(crate) type Inventory = BTreeMap<String, Value>;
@@ -69,7 +68,7 @@ pub(crate) async fn inventory(client: &Client) -> Result<Inventory> {
 
 fn is_kept(object: &Value) -> bool {
     let own = text(object, "/metadata/name").ends_with(".olm.operatorframework.io");
-    KEPT.contains(&text(object, "/kind")) && !own && text(object, "/metadata/namespace") != SYSTEM
+    KEPT.contains(&text(object, "/kind")) && !own && text(object, "/metadata/namespace") != SYSTEM_NAMESPACE
 }
 
 /// Nothing that ran or was written by users is another object now, or says something else; `least` of them were there.
@@ -268,11 +267,11 @@ impl Watched {
         Self { violations, task }
     }
 
-    /// Ends the watch; fails if an extension ever said that it is not installed.
-    pub(crate) fn end(self, operator: &Operator) -> Result<()> {
+    /// Fails if an extension ever said that it is not installed.
+    pub(crate) fn end(self, process: &Process) -> Result<()> {
         self.task.abort();
         let violations = self.violations.lock().unwrap_or_else(PoisonError::into_inner);
-        let log = operator.process().log();
+        let log = process.log();
         let told: Vec<&str> = log.lines().filter(|line| line.contains("\"WARN\"")).collect();
         ensure!(violations.is_empty(), "{violations:?}\n{}", told.join("\n"));
         Ok(())

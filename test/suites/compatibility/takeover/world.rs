@@ -5,8 +5,12 @@ use olm_test::{
     bundle::copy,
     catalog::chain,
     prelude::*,
+    proxy::Proxy,
     takeover::{self, Dump},
 };
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::seen::{Inventory, Watched, inventory, nothing_left, nothing_stale, taken_over, unchanged};
 
 /// For anything that should happen by itself. Generous: two cores run a whole control plane.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(4);
@@ -31,40 +35,48 @@ const LEFT_OUT: [&str; 1] = ["Lease"];
 /// Programs that act on objects; they are stopped while a dump is loaded.
 const ACTING: [&str; 3] = ["kwok", "kube-scheduler", "kube-controller-manager"];
 
-/// A cluster that upstream has worked on.
+/// One control plane at a time: two of them would keep each other waiting.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// A cluster that upstream has worked on, and what our program makes of it. The fields are dropped in this order.
 pub(crate) struct World {
-    pub(crate) images: Images,
+    operator: Option<Operator>,
+    watched: Option<Watched>,
+    /// Everything, as our program finds it.
+    pub(crate) before: Inventory,
     pub(crate) client: Client,
-    pub(crate) cluster: Cluster,
-    _registry: Registry,
+    pub(crate) site: Site,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl World {
-    /// Loads the dump in `folder` after `change`. With `cordoned`, no Pod finds a node.
+    /// Loads a dump after `change`, or nothing where it is absent. With `cordoned`, no Pod finds a node.
     pub(crate) async fn load(
-        folder: &Path,
+        dump: &str,
         cordoned: bool,
         change: impl FnOnce(Dump) -> Result<Dump>,
-    ) -> Result<Self> {
-        let (cluster, registry) = (Cluster::start(Options::default()).await?, Registry::start()?);
-        ensure!(!cluster.processes().is_empty(), "a dump needs a control plane of its own");
-        let images = Images::new(&registry)?;
-        let mut dump = Dump::read(folder)?.without(&LEFT_OUT);
-        dump.replace(&push(&images, &dump).await?)?;
+    ) -> Result<Option<Self>> {
+        let Some(folder) = takeover::folder(dump) else { return Ok(None) };
+        let alone = ALONE.lock().await;
+        let site = Site::start().await?;
+        ensure!(!site.cluster.processes().is_empty(), "a dump needs a control plane of its own");
+        let mut dump = Dump::read(&folder)?.without(&LEFT_OUT);
+        dump.replace(&push(&site.images, &dump).await?)?;
         let dump = change(dump)?;
-        let client = cluster.client().await?;
-        for process in cluster.processes().iter().filter(|p| ACTING.contains(&p.name())) {
+        let client = site.cluster.client().await?;
+        for process in site.cluster.processes().iter().filter(|p| ACTING.contains(&p.name())) {
             process.kill()?;
         }
         takeover::load(&client, &dump).await?;
-        let world = Self { images, client, cluster, _registry: registry };
+        let (operator, watched, before) = (None, None, Inventory::new());
+        let world = Self { operator, watched, before, client, site, _alone: alone };
         if cordoned {
             world.cordon(true).await?;
         }
-        for process in world.cluster.processes().iter().filter(|p| ACTING.contains(&p.name())) {
+        for process in world.site.cluster.processes().iter().filter(|p| ACTING.contains(&p.name())) {
             process.restart()?;
         }
-        Ok(world)
+        Ok(Some(world))
     }
 
     pub(crate) async fn cordon(&self, cordoned: bool) -> Result<()> {
@@ -76,26 +88,49 @@ impl World {
         Ok(())
     }
 
-    /// Our program, started as an administrator does.
-    pub(crate) async fn operator(&self) -> Result<Operator> {
-        Operator::start(&self.cluster, &self.images, &[]).await
+    /// Notes how everything is, and watches from now on that these extensions stay installed.
+    pub(crate) async fn watch(&mut self, installed: &[&'static str]) -> Result<()> {
+        self.before = self.inventory().await?;
+        self.watched = Some(Watched::start(&self.client, installed));
+        Ok(())
+    }
+
+    /// Watches, and starts our program as an administrator does.
+    pub(crate) async fn begin(&mut self, installed: &[&'static str]) -> Result<()> {
+        self.watch(installed).await?;
+        self.operator = Some(Operator::start(&self.site, &[]).await?);
+        Ok(())
+    }
+
+    /// Our program reaches the cluster through a proxy.
+    pub(crate) async fn begin_behind(&mut self, proxy: &Proxy, installed: &[&'static str]) -> Result<()> {
+        self.watch(installed).await?;
+        self.operator = Some(Operator::start_as(&self.site, proxy.kubeconfig(), &[]).await?);
+        Ok(())
+    }
+
+    /// The process of our program.
+    pub(crate) fn process(&self) -> Result<&Process> {
+        self.operator.as_ref().map(|operator| operator.process()).context("the program was not started")
+    }
+
+    /// Ends the watch; fails if an extension ever said that it is not installed.
+    pub(crate) fn end_watch(&mut self) -> Result<()> {
+        self.watched.take().context("nothing is watched")?.end(self.process()?)
     }
 
     /// What our manifests do with the names that upstream leaves behind.
     pub(crate) fn empty_leftovers(&self) -> Result<()> {
         let merge = |kind: &str, name: &str, patch: &str| {
-            let args = ["patch", kind, name, "--type=merge", "-p", patch, "-n", "olmv1-system"];
-            kubectl(&self.cluster, &args).map(drop)
+            let args = ["patch", kind, name, "--type=merge", "-p", patch, "-n", SYSTEM_NAMESPACE];
+            kubectl(&self.site.cluster, &args).map(drop)
         };
-        merge(
-            "mutatingwebhookconfiguration",
-            "catalogd-mutating-webhook-configuration",
-            r#"{"webhooks":[]}"#,
-        )?;
+        let webhooks = "catalogd-mutating-webhook-configuration";
+        merge("mutatingwebhookconfiguration", webhooks, r#"{"webhooks":[]}"#)?;
         merge("clusterrolebinding", "operator-controller-cluster-admin-rolebinding", r#"{"subjects":[]}"#)?;
         merge("deployment", "catalogd-controller-manager", r#"{"spec":{"replicas":0}}"#)?;
         let warning = "clusterextension-serviceaccount-deprecated";
-        kubectl(&self.cluster, &["delete", "validatingadmissionpolicybinding", warning]).map(drop)
+        kubectl(&self.site.cluster, &["delete", "validatingadmissionpolicybinding", warning]).map(drop)
     }
 
     pub(crate) fn extensions(&self) -> Api<ClusterExtension> {
@@ -106,11 +141,27 @@ impl World {
         Api::all(self.client.clone())
     }
 
+    /// Everything as it is now.
+    pub(crate) async fn inventory(&self) -> Result<Inventory> {
+        inventory(&self.client).await
+    }
+
+    /// Nothing was disturbed: at least so many objects are as before, those of the extensions belong to revisions, and
+    /// nothing is out of date but what is `blocked`.
+    pub(crate) async fn goes_on(&self, least: usize, taken: &[&str], blocked: &[&str]) -> Result<Inventory> {
+        let after = self.inventory().await?;
+        unchanged(&self.before, &after, least)?;
+        if !taken.is_empty() {
+            taken_over(&after, taken)?;
+        }
+        nothing_stale(&after, blocked)?;
+        Ok(after)
+    }
+
     /// Sees that a revision says that it was made of a release.
     pub(crate) async fn is_migrated(&self, revision: &str) -> Result<()> {
         let status = self.sets().get(revision).await?.status.unwrap_or_default();
-        let succeeded = status.conditions.iter().find(|c| c.type_ == "Succeeded");
-        let told = succeeded.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default();
+        let told = condition_text(&status.conditions, Succeeded);
         ensure!(
             told == "True/Succeeded/Revision succeeded - migrated from Helm release",
             "{revision}: {told}"
@@ -120,61 +171,50 @@ impl World {
 
     /// The names of all revisions, archived ones with a star.
     pub(crate) async fn revisions(&self) -> Result<Vec<String>> {
-        let listed = self.sets().all().await?;
-        let star = |set: &ClusterObjectSet| {
-            if serde_json::to_value(set.spec.lifecycle_state).is_ok_and(|s| s == "Archived") {
-                "*"
-            } else {
-                ""
-            }
+        let star = |set: &ClusterObjectSet| match set.spec.lifecycle_state {
+            LifecycleState::Archived => "*",
+            LifecycleState::Active => "",
         };
+        let listed = self.sets().all().await?;
         let mut names: Vec<_> = listed.iter().map(|s| format!("{}{}", s.name_any(), star(s))).collect();
         names.sort();
         Ok(names)
     }
 
     /// `Status/Reason/Message` of a condition of an extension, or nothing.
-    pub(crate) async fn condition(&self, extension: &str, type_: &str) -> Result<String> {
-        let extension = self.extensions().get(extension).await?;
-        let status = extension.status.unwrap_or_default();
-        let found = status.conditions.iter().find(|c| c.type_ == type_);
-        Ok(found.map(|c| format!("{}/{}/{}", c.status, c.reason, c.message)).unwrap_or_default())
+    pub(crate) async fn condition(&self, extension: &str, type_: ConditionType) -> Result<String> {
+        Ok(Extension::new(&self.client, extension).shown().await?.condition(type_))
     }
 
     /// Waits until a condition of an extension begins as wanted.
-    pub(crate) async fn shows(
-        &self,
-        operator: &Operator,
-        extension: &str,
-        type_: &str,
-        wanted: &str,
-    ) -> Result<()> {
-        let result = wait::until(&format!("{type_} of {extension} to be {wanted}"), DEADLINE, || async {
-            operator.process().check_running()?;
-            let found = self.condition(extension, type_).await?;
-            ensure!(found.starts_with(wanted), "{found}");
-            Ok(())
-        })
-        .await;
-        result.with_context(|| operator.process().log_tail())
+    pub(crate) async fn shows(&self, extension: &str, type_: ConditionType, wanted: &str) -> Result<()> {
+        let (what, extension) =
+            (format!("{type_} of {extension} to be {wanted}"), Extension::new(&self.client, extension));
+        self.comes(&what, async || extension.shows(type_, wanted).await).await
     }
 
     /// Waits until the version is installed and ready.
-    pub(crate) async fn installed(&self, operator: &Operator, extension: &str, version: &str) -> Result<()> {
-        let installed = Extension::new(&self.client, extension);
-        let waited = wait::until(&format!("{extension} to be installed at {version}"), DEADLINE, || async {
-            operator.process().check_running()?;
-            installed.is_installed(version).await
+    pub(crate) async fn installed(&self, extension: &str, version: &str) -> Result<()> {
+        let (what, extension) =
+            (format!("{extension} to be installed at {version}"), Extension::new(&self.client, extension));
+        self.comes(&what, async || extension.is_installed(version).await).await
+    }
+
+    async fn comes(&self, what: &str, check: impl AsyncFn() -> Result<()>) -> Result<()> {
+        let process = self.process()?;
+        let waited = wait::until(what, DEADLINE, || async {
+            process.check_running()?;
+            check().await
         })
         .await;
-        waited.with_context(|| operator.process().log_tail())
+        waited.with_context(|| process.log_tail())
     }
 
     /// Has grafana upgraded, and waits until these are the revisions of the cluster.
-    pub(crate) async fn upgraded(&self, operator: &Operator, revisions: &[&str]) -> Result<()> {
+    pub(crate) async fn upgraded(&self, revisions: &[&str]) -> Result<()> {
         let upgrade = json!({"spec": {"source": {"catalog": {"version": NEXT_GRAFANA}}}});
         self.patch_extension("grafana", upgrade).await?;
-        self.installed(operator, "grafana", NEXT_GRAFANA).await?;
+        self.installed("grafana", NEXT_GRAFANA).await?;
         wait::until("superseded revisions to be archived", DEADLINE, || async {
             let found = self.revisions().await?;
             wait::check(found == revisions, || format!("{found:?}"))
@@ -184,6 +224,14 @@ impl World {
 
     pub(crate) async fn patch_extension(&self, name: &str, patch: Value) -> Result<()> {
         Extension::new(&self.client, name).patch(&patch).await
+    }
+
+    /// Removes extensions, and waits until nothing of them is left.
+    pub(crate) async fn remove(&self, extensions: &[&str]) -> Result<()> {
+        for name in extensions {
+            self.extensions().remove(name).await?;
+        }
+        nothing_left(&self.client, extensions).await
     }
 }
 

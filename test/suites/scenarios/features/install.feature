@@ -195,8 +195,10 @@ Feature: Installing
           olm.operatorframework.io/bundle-version: 1.0.0
           olm.operatorframework.io/bundle-reference: "*"
           olm.operatorframework.io/package-name: "${ID}"
+          olm.operatorframework.io/service-account-name: installer
+          olm.operatorframework.io/service-account-namespace: "${ID}"
         ownerReferences:
-        - {kind: ClusterExtension, name: "${ID}", controller: true}
+        - {kind: ClusterExtension, name: "${ID}", controller: true, blockOwnerDeletion: true}
       """
 
   @BoxcutterRuntime

@@ -211,6 +211,11 @@ Feature: Revisions made by hand
       the following secrets are not immutable (referenced secrets must have immutable set to true): ${ID}/loose
       """
     And there is no ConfigMap "from-loose"
+    When the Secret "loose" is changed to
+      """
+      immutable: true
+      """
+    Then the ClusterObjectSet "${ID}" reports Progressing True because of Succeeded
 
   Scenario: A Secret made anew with other content blocks its revision until it is as it was
     Given the immutable Secret "plain" holds the object

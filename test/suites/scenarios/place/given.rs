@@ -13,6 +13,7 @@
 
 use std::sync::Mutex;
 
+use async_trait::async_trait;
 use k8s_openapi::api::core::v1::Pod;
 use olm_test::{
     prelude::*,
@@ -21,7 +22,7 @@ use olm_test::{
     tools::e2e::{IMAGE_PREFIX, REGISTRY_PULL, REGISTRY_PUSH},
 };
 
-use super::{Component, Facts, Reach};
+use super::{Component, Facts, Programs, Reach};
 use crate::world::DEADLINE;
 
 const OPERATOR: &str = "operator-controller-controller-manager";
@@ -30,6 +31,9 @@ const CATALOGD: &str = "catalogd-controller-manager";
 const ROLLED_OUT: Duration = Duration::from_mins(5);
 
 pub(crate) struct Given {
+    cluster: Arc<Cluster>,
+    client: Client,
+    host: String,
     pull_host: String,
     namespace: String,
     split: bool,
@@ -46,7 +50,7 @@ fn wanted(name: &str, what: &str) -> Result<String> {
 }
 
 impl Given {
-    pub(crate) async fn find(client: &Client) -> Result<(Self, Facts, Images)> {
+    pub(crate) async fn find(cluster: Arc<Cluster>, client: Client) -> Result<(Self, Facts, Images)> {
         let push = wanted(REGISTRY_PUSH, "the registry's host and port")?;
         let pull_host = variable(REGISTRY_PULL).unwrap_or_else(|| push.clone());
         let prefix = variable(IMAGE_PREFIX).unwrap_or_else(|| "localhost/olmv1".to_owned());
@@ -72,38 +76,26 @@ impl Given {
             system_namespace: namespace.clone(),
         };
         let split = catalogd.is_some();
-        let given = Self { pull_host, namespace, split, changed: Mutex::default() };
+        let host = push.clone();
+        let given = Self { cluster, client, host, pull_host, namespace, split, changed: Mutex::default() };
         Ok((given, facts, Images::at(push)?))
-    }
-
-    pub(crate) fn pull_host(&self) -> &str {
-        &self.pull_host
     }
 
     fn deployment(&self, component: Component) -> &'static str {
         if component == Component::Catalogd && self.split { CATALOGD } else { OPERATOR }
     }
 
-    pub(crate) async fn metrics(&self, cluster: &Cluster, component: Component) -> Result<Reach> {
-        let deployment = self.deployment(component);
-        let port = if deployment == CATALOGD { 7443 } else { 8443 };
-        self.forward(cluster, &format!("deployment/{deployment}"), port).await
-    }
-
-    pub(crate) async fn catalogs(&self, cluster: &Cluster) -> Result<Reach> {
-        self.forward(cluster, "service/catalogd-service", 443).await
-    }
-
-    async fn forward(&self, cluster: &Cluster, to: &str, port: u16) -> Result<Reach> {
+    async fn forward(&self, to: &str, port: u16) -> Result<Reach> {
         let log = StateDirectory::kept("forward")?.join("kubectl.log");
         let args = [
-            format!("--kubeconfig={}", cluster.kubeconfig_admin().display()),
+            format!("--kubeconfig={}", self.cluster.kubeconfig_admin().display()),
             format!("--namespace={}", self.namespace),
             "port-forward".to_owned(),
             to.to_owned(),
             format!(":{port}"),
         ];
-        let program = Program { program: cluster.kubectl(), args: args.into(), log, ..Program::default() };
+        let program =
+            Program { program: self.cluster.kubectl(), args: args.into(), log, ..Program::default() };
         let process = Process::start("kubectl port-forward", program)?;
         let address = wait::until("the port to be forwarded", DEADLINE, async || {
             process.check_running()?;
@@ -115,16 +107,32 @@ impl Given {
         .await?;
         Ok(Reach { address, _forward: Some(process) })
     }
+}
 
-    pub(crate) async fn reconfigure(
+#[async_trait(?Send)]
+impl Programs for Given {
+    fn pulled(&self, reference: &str) -> String {
+        reference.replacen(&self.host, &self.pull_host, 1)
+    }
+
+    async fn metrics(&self, component: Component) -> Result<Reach> {
+        let deployment = self.deployment(component);
+        let port = if deployment == CATALOGD { 7443 } else { 8443 };
+        self.forward(&format!("deployment/{deployment}"), port).await
+    }
+
+    async fn catalogs(&self) -> Result<Reach> {
+        self.forward("service/catalogd-service", 443).await
+    }
+
+    async fn reconfigure(
         &self,
-        client: &Client,
         component: Component,
         args: &[String],
         env: &BTreeMap<String, String>,
     ) -> Result<()> {
         let name = self.deployment(component);
-        let api: Api<Deployment> = Api::namespaced(client.clone(), &self.namespace);
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
         let present = serde_json::to_value(api.get(name).await?)?;
         let container = &present["spec"]["template"]["spec"]["containers"][0];
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -135,8 +143,8 @@ impl Given {
         put(&api, name, all_args.into(), all_env.into()).await
     }
 
-    pub(crate) async fn restore(&self, client: &Client) -> Result<()> {
-        let api: Api<Deployment> = Api::namespaced(client.clone(), &self.namespace);
+    async fn restore(&self) -> Result<()> {
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
         let changed = std::mem::take(&mut *self.changed.lock().unwrap());
         for (name, (args, env)) in changed {
             put(&api, name, args, env).await?;
@@ -144,10 +152,19 @@ impl Given {
         Ok(())
     }
 
-    pub(crate) async fn kill(&self, client: &Client, identity: &str) -> Result<()> {
+    async fn kill_leader(&self, identity: &str) -> Result<()> {
         let Some((pod, _)) = identity.rsplit_once('_') else { bail!("{identity:?} names no Pod") };
-        let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
         pods.delete(pod, &DeleteParams::default().grace_period(0)).await?;
+        Ok(())
+    }
+
+    async fn two_replicas(&self) -> Result<()> {
+        // They are there, or the scenario is left out.
+        Ok(())
+    }
+
+    fn check_running(&self) -> Result<()> {
         Ok(())
     }
 }

@@ -1,10 +1,11 @@
 //! A control plane of our own, a registry, catalogd and operator-controller as processes. Pods are played.
 
+use async_trait::async_trait;
 use k8s_openapi::api::coordination::v1::Lease;
-use olm_test::{catalogd::Settings, operator::install, prelude::*};
+use olm_test::{instance::Settings, operator::install, prelude::*};
 use tokio::sync::Mutex;
 
-use super::{CATALOGD_LEASE, Component, Facts, Reach};
+use super::{CATALOGD_LEASE, Component, Facts, Programs, Reach};
 use crate::world::DEADLINE;
 
 /// The name that catalogd's certificate is for, beside localhost. Only a proxy of the tests finds it.
@@ -27,6 +28,7 @@ struct Running {
 }
 
 pub(crate) struct Local {
+    cluster: Arc<Cluster>,
     running: Mutex<Running>,
     conf: String,
     _registry: Registry,
@@ -34,7 +36,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    pub(crate) async fn start(cluster: &Cluster) -> Result<(Self, Facts, Images)> {
+    pub(crate) async fn start(cluster: Arc<Cluster>) -> Result<(Self, Facts, Images)> {
         let registry = Registry::start()?;
         let images = Images::new(&registry)?;
         let directory = StateDirectory::new("scenarios")?;
@@ -46,10 +48,11 @@ impl Local {
              [[registry.mirror]]\nlocation = {host:?}\ninsecure = true\n"
         );
         std::fs::write(&conf, text)?;
-        install(cluster)?;
+        install(&cluster)?;
         let conf = conf.display().to_string();
-        let local = Self { running: Mutex::default(), conf, _registry: registry, _directory: directory };
-        local.restore(cluster).await?;
+        let local =
+            Self { cluster, running: Mutex::default(), conf, _registry: registry, _directory: directory };
+        local.restore().await?;
         let facts = Facts {
             name: "a local control plane",
             pods: false,
@@ -75,7 +78,6 @@ impl Local {
     /// One catalogd and one operator-controller, which reads catalogs over HTTPS.
     async fn run(
         &self,
-        cluster: &Cluster,
         catalogd: (&[String], &BTreeMap<String, String>),
         operator: (&[String], &BTreeMap<String, String>),
     ) -> Result<()> {
@@ -83,62 +85,68 @@ impl Local {
         *running = Running::default();
         let settings =
             self.settings(catalogd.0, catalogd.1).arg(format!("--external-address={CATALOGD_HOST}"));
-        let started = Catalogd::start_installed(cluster, &settings).await?;
-        let url = started.url();
+        let started = Catalogd::start_installed(&self.cluster, &settings).await?;
+        let url = started.catalogs_url();
         let mut address = url.trim_start_matches("https://").to_owned();
         if operator.1.contains_key("HTTPS_PROXY") {
             address = address.replace("localhost", CATALOGD_HOST);
         }
         running.catalogd = Some(started);
         let settings = self.settings(operator.0, operator.1).arg(format!("--catalogd-address={address}"));
-        running.operators.push(Operator::start_installed_with(cluster, &settings).await?);
+        running.operators.push(Operator::start_installed_with(&self.cluster, &settings).await?);
         Ok(())
     }
+}
 
-    pub(crate) async fn restore(&self, cluster: &Cluster) -> Result<()> {
-        let usual: (&[String], &BTreeMap<_, _>) = (&[], &BTreeMap::new());
-        self.run(cluster, usual, usual).await
+#[async_trait(?Send)]
+impl Programs for Local {
+    fn pulled(&self, reference: &str) -> String {
+        reference.to_owned()
     }
 
-    pub(crate) async fn reconfigure(
+    async fn restore(&self) -> Result<()> {
+        let usual: (&[String], &BTreeMap<_, _>) = (&[], &BTreeMap::new());
+        self.run(usual, usual).await
+    }
+
+    async fn reconfigure(
         &self,
-        cluster: &Cluster,
         component: Component,
         args: &[String],
         env: &BTreeMap<String, String>,
     ) -> Result<()> {
         let usual: (&[String], &BTreeMap<_, _>) = (&[], &BTreeMap::new());
         match component {
-            Component::Catalogd => self.run(cluster, (args, env), usual).await,
-            Component::OperatorController => self.run(cluster, usual, (args, env)).await,
+            Component::Catalogd => self.run((args, env), usual).await,
+            Component::OperatorController => self.run(usual, (args, env)).await,
         }
     }
 
     /// Two operator-controllers with catalogd inside; the first leads.
-    pub(crate) async fn two_replicas(&self, cluster: &Cluster) -> Result<()> {
+    async fn two_replicas(&self) -> Result<()> {
         let mut running = self.running.lock().await;
         *running = Running::default();
         let settings = self.settings(&TERMS.map(str::to_owned), &BTreeMap::new());
-        running.operators.push(Operator::start_installed_with(cluster, &settings).await?);
-        let leases: Api<Lease> = Api::namespaced(cluster.client().await?, SYSTEM_NAMESPACE);
+        running.operators.push(Operator::start_installed_with(&self.cluster, &settings).await?);
+        let leases: Api<Lease> = Api::namespaced(self.cluster.client().await?, SYSTEM_NAMESPACE);
         wait::until("the first replica to lead", DEADLINE, async || {
             let spec = leases.get(CATALOGD_LEASE).await?.spec.unwrap_or_default();
             let holder = spec.holder_identity.unwrap_or_default();
             wait::check(!holder.is_empty(), || "nobody holds the lease".to_owned())
         })
         .await?;
-        running.operators.push(Operator::start_installed_with(cluster, &settings).await?);
+        running.operators.push(Operator::start_installed_with(&self.cluster, &settings).await?);
         Ok(())
     }
 
-    /// Ends the first replica, which leads.
-    pub(crate) async fn kill_leader(&self) {
+    async fn kill_leader(&self, _identity: &str) -> Result<()> {
         let mut running = self.running.lock().await;
-        // Dropped, it is killed.
+        // The first one leads; dropped, it is killed.
         drop(running.operators.remove(0));
+        Ok(())
     }
 
-    pub(crate) async fn metrics(&self, component: Component) -> Result<Reach> {
+    async fn metrics(&self, component: Component) -> Result<Reach> {
         let running = self.running.lock().await;
         let url = match (component, &running.catalogd) {
             (Component::Catalogd, Some(catalogd)) => catalogd.metrics_url(),
@@ -147,16 +155,16 @@ impl Local {
         Ok(reach(url.trim_end_matches("/metrics")))
     }
 
-    pub(crate) async fn catalogs(&self) -> Result<Reach> {
+    async fn catalogs(&self) -> Result<Reach> {
         let running = self.running.lock().await;
         let url = match &running.catalogd {
-            Some(catalogd) => catalogd.url(),
+            Some(catalogd) => catalogd.catalogs_url(),
             None => running.operators.first().context("no program runs")?.catalogs_url(),
         };
         Ok(reach(&url))
     }
 
-    pub(crate) fn check_running(&self) -> Result<()> {
+    fn check_running(&self) -> Result<()> {
         // While programs are exchanged there is nothing to check.
         let Ok(running) = self.running.try_lock() else { return Ok(()) };
         running.operators.iter().try_for_each(|operator| operator.process().check_running())?;

@@ -1,21 +1,13 @@
 //! The sample operator: its program, and what its webhooks do.
 
-use std::net::UdpSocket;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cucumber::{gherkin::Step, then, when};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use olm_test::{prelude::*, process::free_ports, sample_operator::PROGRAM, supervisor::Program};
+use olm_test::{
+    cluster::own_address, prelude::*, process::free_ports, sample_operator::PROGRAM, supervisor::Program,
+};
 
 use super::Outcome;
 use crate::world::{DEADLINE, World};
-
-/// An address of this machine that is none of loopback's, which no EndpointSlice may hold. Nothing is sent.
-fn own_address() -> Result<String> {
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
-    socket.connect("192.0.2.1:9").context("this machine has no address but loopback's")?;
-    Ok(socket.local_addr()?.ip().to_string())
-}
 
 /// Where Pods are played, the program runs here, as the account and with the certificate that its Pod would have, behind
 /// the Service that was installed.
@@ -51,21 +43,7 @@ async fn runs(w: &mut World) -> Outcome {
         ..Program::default()
     };
     w.sample = Some((Process::start(PROGRAM, program)?, directory));
-    let slice: EndpointSlice = serde_json::from_value(json!({
-        "metadata": {
-            "name": format!("{}-process", w.id),
-            "labels": {
-                "kubernetes.io/service-name": format!("{}-service", w.id),
-                "endpointslice.kubernetes.io/managed-by": "olm-test",
-            },
-        },
-        "addressType": "IPv4",
-        "ports": [{"name": "443", "port": port, "protocol": "TCP"}],
-        "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
-    }))?;
-    let slices: Api<EndpointSlice> = Api::namespaced(w.client.clone(), &w.id);
-    slices.create(&PostParams::default(), &slice).await?;
-    Ok(())
+    Ok(w.place.cluster.lead_here(&w.id, &format!("{}-service", w.id), port).await?)
 }
 
 #[when("the webhooks let this object pass")]

@@ -3,7 +3,6 @@
 use std::sync::{Mutex, PoisonError};
 
 use olm_test::{
-    operator,
     prelude::*,
     tools::e2e::{IMAGE_PREFIX, OWN_NODE, REGISTRY_PULL, REGISTRY_PUSH},
 };
@@ -58,18 +57,16 @@ impl World {
     }
 
     pub(crate) fn kubectl(&self, args: &[&str]) -> Result<String> {
-        operator::kubectl(&self.cluster, args)
+        kubectl(&self.cluster, args)
     }
 
-    /// An object, or a list, as JSON.
     pub(crate) fn get(&self, what: &[&str]) -> Result<Value> {
-        let args: Vec<&str> = ["get", "-o=json"].into_iter().chain(what.iter().copied()).collect();
-        serde_json::from_str(&self.kubectl(&args)?).context("JSON of kubectl")
+        kubectl::get(&self.cluster, what)
     }
 
     /// Runs kubectl with this as its standard input.
     pub(crate) fn kubectl_with(&self, args: &[&str], input: &str) -> Result<String> {
-        let (output, errors) = operator::kubectl_with(&self.cluster, args, input.as_bytes())?;
+        let (output, errors) = kubectl::kubectl_with(&self.cluster, args, input.as_bytes())?;
         Ok(output + &errors)
     }
 
@@ -96,28 +93,8 @@ impl World {
         Ok(pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).cloned().collect())
     }
 
-    /// Waits until a Deployment has these many ready Pods, all of its newest template, and no others.
     pub(crate) async fn deployed(&self, namespace: &str, deployment: &str, replicas: u64) -> Result<()> {
-        let what = format!("{replicas} ready Pods of {deployment}");
-        wait::until(&what, DEADLINE, async || {
-            let object = self.get(&["deployment", deployment, "-n", namespace])?;
-            let status = &object["status"];
-            let there = |field: &str| status[field].as_u64().unwrap_or_default() == replicas;
-            let current = status["observedGeneration"] == object["metadata"]["generation"];
-            let all = ["readyReplicas", "updatedReplicas", "replicas"].into_iter().all(there);
-            wait::check(current && all, || {
-                let pods = self.kubectl(&["get", "pods", "-n", namespace]).unwrap_or_default();
-                format!("{status}\n{pods}{}", self.last_events(namespace))
-            })
-        })
-        .await
-    }
-
-    fn last_events(&self, namespace: &str) -> String {
-        let events = self.kubectl(&["get", "events", "-n", namespace, "--sort-by=.lastTimestamp"]);
-        let events = events.unwrap_or_default();
-        let lines: Vec<_> = events.lines().collect();
-        lines[lines.len().saturating_sub(8)..].join("\n")
+        kubectl::deployed(&self.cluster, namespace, deployment, replicas).await
     }
 
     /// Waits until a condition of an object is true at its newest generation; its message otherwise.
@@ -144,7 +121,7 @@ impl World {
 
     /// The text of `install.yaml`, or what `kubectl kustomize` makes of an overlay, with the images that are here.
     pub(crate) fn manifests(&self, what: &str) -> Result<String> {
-        let path = config(what);
+        let path = kubectl::config(what);
         let text = if path.is_dir() {
             self.kubectl(&["kustomize", &path.display().to_string()])?
         } else {
@@ -155,11 +132,6 @@ impl World {
             Err(_) => text,
         })
     }
-}
-
-/// A path below `config`.
-pub(crate) fn config(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../config").join(path)
 }
 
 /// Where the API server leads to the content of a catalog.

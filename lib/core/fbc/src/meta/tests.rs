@@ -60,7 +60,11 @@ fn streams_are_read_as_the_original_reads_them() {
 #[test]
 fn what_is_no_catalog_is_refused_without_being_quoted() {
     for (input, expected) in [
-        ("{\"secret\":1", "unexpected EOF"),
+        ("{\"secret\":1", "unexpected EOF: the document that begins at line 1 is not complete"),
+        (
+            "{\"a\":\n1}\n{\"b\":2}\n\n {\"secret\":\n1",
+            "unexpected EOF: the document that begins at line 5 is not complete",
+        ),
         ("{\"a\":1}{\"b\":2}secret", "json: offset 14: document is not an object"),
         ("{\"a\":1}{\"b\":2}{\"secret\"}", "json: offset 23: a colon is expected"),
         ("[1]", "document at offset 0 is not an object"),

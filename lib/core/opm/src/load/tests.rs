@@ -75,7 +75,11 @@ fn every_file_that_is_not_ignored_has_to_be_content() {
             ".git/HEAD: object '{\"ref\":\"refs/heads/main\"}\n' is missing root schema field",
         ),
         ("Dockerfile", "FROM scratch\n", "Dockerfile: document at offset 0 is not an object"),
-        ("b.json", "{\"schema\":\"x\"", "b.json: unexpected EOF"),
+        (
+            "b.json",
+            "{\"schema\":\"x\"",
+            "b.json: unexpected EOF: the document that begins at line 1 is not complete",
+        ),
     ] {
         let loaded = outline(&tree([("a.yaml", package), (path, content)]), |_| Ok(()));
         assert_eq!(loaded.unwrap_err().to_string(), expected, "{path}");

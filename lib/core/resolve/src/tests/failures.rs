@@ -207,10 +207,19 @@ fn leaving_the_update_paths_is_only_advised_where_they_alone_are_in_the_way() {
     );
     assert!(line.ends_with("Pass --policy SelfCertified to ignore the paths at your own risk."), "{line}");
     // Nothing is in range, or in the channel: leaving the paths would not help.
-    assert_eq!(advised(&installed().wants(">=9"))[0], "Choose another version range.");
+    assert_eq!(advised(&installed().wants(">=9"))[0], "Choose another version range, for instance 2.0.0.");
+    for (wanted, nearest) in [("1.0.1", "1.0.0 or 2.0.0"), ("=2.0.1", "2.0.0"), ("0.9.0", "1.0.0")] {
+        let advised = advised(&installed().wants(wanted));
+        assert_eq!(advised[0], format!("Choose another version range, for instance {nearest}."));
+        assert_eq!(advised[1], format!("Choose another --version, for instance {nearest}."));
+    }
     assert_eq!(
         advised(&installed().channels(["nightly"]))[0],
         "Choose other channels. Other channels of this package: stable."
+    );
+    assert_eq!(
+        advised(&installed().channels(["stabel"]))[0],
+        "Choose other channels. Did you mean stable? Other channels of this package: stable."
     );
     assert_eq!(
         advised(&installed().wants("3.0.0").channels(["nightly"])),

@@ -62,6 +62,7 @@ macro_rules! with {
     };
 }
 
+mod links;
 mod properties;
 
 fn header(kind: EntryType, name: &str, size: u64) -> Header {

@@ -125,7 +125,7 @@ impl LayerBuilder {
     /// The entry cannot be written.
     pub fn directory_with_mode(self, path: &str, mode: u32) -> io::Result<Self> {
         let path = format!("{}/", path.trim_end_matches('/'));
-        self.entry(EntryType::Directory, &path, mode, None, 0, io::empty())
+        self.entry(EntryType::Directory, &path, mode, 0, io::empty())
     }
 
     /// A file.
@@ -142,7 +142,7 @@ impl LayerBuilder {
     /// # Errors
     /// The entry cannot be written.
     pub fn stream(self, path: &str, length: u64, content: impl Read) -> io::Result<Self> {
-        self.entry(EntryType::Regular, path, FILE_MODE, None, length, content)
+        self.entry(EntryType::Regular, path, FILE_MODE, length, content)
     }
 
     /// A file that can be run.
@@ -151,41 +151,7 @@ impl LayerBuilder {
     /// The entry cannot be written.
     pub fn program(self, path: &str, content: impl AsRef<[u8]>) -> io::Result<Self> {
         let content = content.as_ref();
-        self.entry(EntryType::Regular, path, FOLDER_MODE, None, content.len() as u64, content)
-    }
-
-    /// A symbolic link.
-    ///
-    /// # Errors
-    /// The entry cannot be written.
-    pub fn symlink(self, path: &str, target: &str) -> io::Result<Self> {
-        self.entry(EntryType::Symlink, path, FILE_MODE, Some(target), 0, io::empty())
-    }
-
-    /// A hard link.
-    ///
-    /// # Errors
-    /// The entry cannot be written.
-    pub fn hard_link(self, path: &str, target: &str) -> io::Result<Self> {
-        self.entry(EntryType::Link, path, FILE_MODE, Some(target), 0, io::empty())
-    }
-
-    /// A whiteout: hides `path` of lower layers.
-    ///
-    /// # Errors
-    /// The entry cannot be written.
-    pub fn whiteout(self, path: &str) -> io::Result<Self> {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let path = crate::tree::join(folder, &format!(".wh.{name}"));
-        self.file(&path, [])
-    }
-
-    /// An opaque whiteout: hides what lower layers have beneath `folder`.
-    ///
-    /// # Errors
-    /// The entry cannot be written.
-    pub fn opaque(self, folder: &str) -> io::Result<Self> {
-        self.file(&crate::tree::join(folder, ".wh..wh..opq"), [])
+        self.entry(EntryType::Regular, path, FOLDER_MODE, content.len() as u64, content)
     }
 
     /// Any header with any data, written as it is (the checksum too); the data are padded to full blocks.
@@ -206,14 +172,11 @@ impl LayerBuilder {
         kind: EntryType,
         path: &str,
         mode: u32,
-        link: Option<&str>,
         length: u64,
         content: impl Read,
     ) -> io::Result<Self> {
-        if path.len() > 100 || link.is_some_and(|link| link.len() > 100) {
-            let mut records: Vec<(&str, &[u8])> = vec![("path", path.as_bytes())];
-            records.extend(link.map(|link| ("linkpath", link.as_bytes())));
-            self.archive()?.append_pax_extensions(records)?;
+        if path.len() > 100 {
+            self.archive()?.append_pax_extensions([("path", path.as_bytes())])?;
         }
         let mut header = Header::new_ustar();
         header.set_entry_type(kind);
@@ -223,7 +186,6 @@ impl LayerBuilder {
         header.set_gid(0);
         header.set_mtime(0);
         set_name(&mut header.as_old_mut().name, path);
-        set_name(&mut header.as_old_mut().linkname, link.unwrap_or_default());
         header.set_cksum();
         let mut content = content.take(length);
         self.archive()?.append(&header, &mut content)?;
@@ -262,7 +224,7 @@ impl LayerBuilder {
 }
 
 /// Writes a name as it is, without the checks that archives for people deserve; long ones are cut, their whole
-/// text stands in an extension header.
+/// text is in an extension header.
 fn set_name(field: &mut [u8; 100], name: &str) {
     field.fill(0);
     let count = name.len().min(100);

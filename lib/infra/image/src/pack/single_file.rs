@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Write};
 
 use tar::{Builder, EntryType, Header};
 
-use super::{LAYOUT_FILE, PackError, PackedImage, REF_NAME};
+use super::{LAYOUT_FILE, NAME, PackError, PackedImage};
 use crate::{digest::Digest, reference::Reference};
 
 /// The annotation from which containerd and podman take an image's whole name.
@@ -22,7 +22,7 @@ impl PackedImage {
         };
         let index = self.index(BTreeMap::from([
             (FULL_NAME.to_owned(), reference.to_string()),
-            (REF_NAME.to_owned(), tag.to_owned()),
+            (NAME.to_owned(), tag.to_owned()),
         ]));
         let docker = serde_json::json!([{
             "Config": blob_path(&self.config),
@@ -103,7 +103,7 @@ mod tests {
         let json = |path: &str| -> serde_json::Value { serde_json::from_slice(&entries[path]).unwrap() };
         let manifest = &json("index.json")["manifests"][0];
         assert_eq!(manifest["annotations"][FULL_NAME], "localhost/a/program:1.0");
-        assert_eq!(manifest["annotations"][REF_NAME], "1.0");
+        assert_eq!(manifest["annotations"][NAME], "1.0");
         assert_eq!(manifest["digest"], image.digest().to_string());
         let docker = &json("manifest.json")[0];
         assert_eq!(docker["RepoTags"][0], "localhost/a/program:1.0");

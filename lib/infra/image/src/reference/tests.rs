@@ -1,4 +1,4 @@
-use super::{CanonicalReference, Reference};
+use super::{CanonicalReference, Reference, image_syntax};
 
 const HEX: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -96,5 +96,28 @@ proptest::proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(text in "\\PC{0,60}") {
         let _ = Reference::parse(&text).map_err(|error| error.to_string());
+    }
+}
+
+#[test]
+fn image_references_are_read_as_container_tools_do() {
+    for text in ["quay.io/a/b:1", "busybox", "a/b", "LOCALHOST:5000/x", "Quay.io/x", "docker.io/library/x"] {
+        assert_eq!(image_syntax(text), Ok(()), "{text}");
+    }
+    let digest = format!("quay.io/a@sha256:{}", "a".repeat(64));
+    assert_eq!(image_syntax(&digest), Ok(()));
+    let identifier = "a".repeat(64);
+    for (text, expected) in [
+        ("docker://quay.io/a", "invalid reference format".to_owned()),
+        ("quay.io/A", "invalid reference format: repository name must be lowercase".to_owned()),
+        ("quay.io/a:", "invalid reference format".to_owned()),
+        ("quay.io/a@sha256:1", "invalid reference format".to_owned()),
+        (" ", "invalid reference format".to_owned()),
+        (
+            &identifier,
+            format!("invalid repository name ({identifier}), cannot specify 64-byte hexadecimal strings"),
+        ),
+    ] {
+        assert_eq!(image_syntax(text), Err(expected), "{text}");
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use ::http::{
     HeaderMap, Method, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
+    header::{ACCEPT, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use reqwest::{Client, RequestBuilder, Response, Url};
 
 use super::{
-    Registry, RegistryError,
+    BlobContent, Registry, RegistryError,
     auth::{Authorization, Challenge, TokenAnswer, TokenKey, Tokens, challenge},
     dial::Dialling,
     digest_mismatch,
@@ -38,6 +38,8 @@ use crate::{
     puller::{PullerConfig, SharedKeyring},
     registries::Endpoint,
 };
+
+mod upload;
 
 const PULL: &str = "pull";
 const PUSH: &str = "pull,push";
@@ -64,6 +66,7 @@ struct Exchange<'a> {
     home: Url,
     accept: Option<String>,
     content_type: Option<&'a str>,
+    content_range: Option<String>,
     body: Option<Bytes>,
     actions: &'static str,
 }
@@ -71,7 +74,8 @@ struct Exchange<'a> {
 impl<'a> Exchange<'a> {
     fn new(at: &'a Endpoint, action: String, method: Method, url: Url, actions: &'static str) -> Self {
         let home = url.clone();
-        Self { at, action, method, url, home, accept: None, content_type: None, body: None, actions }
+        let (accept, content_type, content_range, body) = (None, None, None, None);
+        Self { at, action, method, url, home, accept, content_type, content_range, body, actions }
     }
 }
 
@@ -196,6 +200,9 @@ impl OciRegistry {
             }
             if let Some(content_type) = exchange.content_type {
                 request = request.header(CONTENT_TYPE, content_type);
+            }
+            if let Some(range) = &exchange.content_range {
+                request = request.header(CONTENT_RANGE, range);
             }
             if let Some(body) = &exchange.body {
                 request = request.body(body.clone());
@@ -331,23 +338,6 @@ impl OciRegistry {
         let accept = Some([OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST].join(", "));
         Ok(Exchange { accept, ..Exchange::new(at, action, method, url, PULL) })
     }
-
-    async fn upload(
-        &self,
-        at: &Endpoint,
-        action: String,
-        digest: &Digest,
-        bytes: Bytes,
-    ) -> Result<(), RegistryError> {
-        let exchange = |method, url| Exchange::new(at, action.clone(), method, url, PUSH);
-        let home = self.url(at, "blobs/uploads/").await?;
-        let start = Exchange { body: Some(Bytes::new()), ..exchange(Method::POST, home.clone()) };
-        let mut url = location(&self.accepted(&start).await?, &action)?;
-        url.query_pairs_mut().append_pair("digest", &digest.to_string());
-        let content_type = Some("application/octet-stream");
-        let upload = Exchange { home, content_type, body: Some(bytes), ..exchange(Method::PUT, url) };
-        self.accepted(&upload).await.map(drop)
-    }
 }
 
 #[async_trait]
@@ -390,19 +380,28 @@ impl Registry for OciRegistry {
             .boxed())
     }
 
-    /// Uploads a blob that the repository does not have. The last request of an upload may have been carried out
+    async fn has_blob(&self, at: &Endpoint, digest: &Digest) -> Result<bool, RegistryError> {
+        let url = self.url(at, &format!("blobs/{digest}")).await?;
+        let look = Exchange::new(at, writing(at, digest), Method::HEAD, url, PUSH);
+        Ok(self.send(&look).await?.status().is_success())
+    }
+
+    /// The last request of an upload may have been carried out
     /// although its answer was lost; sent again it finds no upload, and then the blob is looked for once more.
-    async fn push_blob(&self, at: &Endpoint, digest: &Digest, bytes: Bytes) -> Result<(), RegistryError> {
+    async fn push_blob(
+        &self,
+        at: &Endpoint,
+        digest: &Digest,
+        content: &BlobContent,
+    ) -> Result<(), RegistryError> {
         let mut attempt = 0;
         loop {
-            let action = format!("writing blob {digest} to {}/{}", at.host, at.repository);
-            let url = self.url(at, &format!("blobs/{digest}")).await?;
-            let look = Exchange::new(at, action.clone(), Method::HEAD, url, PUSH);
-            if self.send(&look).await?.status().is_success() {
-                return Ok(());
-            }
-            match self.upload(at, action, digest, bytes.clone()).await {
-                Err(RegistryError::Status { status: 404, .. }) if attempt < self.timeouts.retries => {
+            match self.upload(at, writing(at, digest), digest, content).await {
+                // A part that was sent twice is out of range.
+                Err(RegistryError::Status { status: 404 | 416, .. }) if attempt < self.timeouts.retries => {
+                    if self.has_blob(at, digest).await? {
+                        return Ok(());
+                    }
                     attempt += 1;
                 }
                 result => return result,
@@ -423,6 +422,10 @@ impl Registry for OciRegistry {
         let exchange = Exchange { content_type, body, ..Exchange::new(at, action, Method::PUT, url, PUSH) };
         self.accepted(&exchange).await.map(drop)
     }
+}
+
+fn writing(at: &Endpoint, digest: &Digest) -> String {
+    format!("writing blob {digest} to {}/{}", at.host, at.repository)
 }
 
 fn authorize(request: RequestBuilder, authorization: &Authorization) -> RequestBuilder {

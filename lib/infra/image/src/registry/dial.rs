@@ -7,7 +7,7 @@
 use std::{
     env,
     error::Error,
-    fmt,
+    fmt, io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
 };
@@ -20,6 +20,16 @@ use reqwest::{
 /// What environment variables name proxies.
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+
+/// What C libraries call a name that does not exist: glibc, glibc for a name without addresses, musl, and that of macOS.
+/// The standard library keeps only this text of the error. A lookup that fails otherwise, for instance because no DNS
+/// server answers, may succeed later.
+const UNKNOWN: [&str; 4] = [
+    "Name or service not known",
+    "No address associated with hostname",
+    "Name does not resolve",
+    "nodename nor servname provided, or not known",
+];
 
 /// What may be dialled for one registry.
 #[derive(Debug, Clone)]
@@ -57,6 +67,18 @@ impl fmt::Display for Forbidden {
 }
 
 impl Error for Forbidden {}
+
+/// A name that no host has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct UnknownHost(pub(super) String);
+
+impl fmt::Display for UnknownHost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "lookup {}: no such host", self.0)
+    }
+}
+
+impl Error for UnknownHost {}
 
 /// The hosts of the proxies that the environment names.
 pub(super) fn proxies() -> Arc<[String]> {
@@ -130,7 +152,11 @@ impl Dialling {
     }
 
     async fn resolved(self, host: String) -> Result<Addrs, Box<dyn Error + Send + Sync>> {
-        let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+        let found = tokio::net::lookup_host((host.as_str(), 0)).await;
+        let found: Vec<SocketAddr> = match found {
+            Err(error) if is_unknown(&error) => return Err(UnknownHost(host.clone()).into()),
+            found => found?.collect(),
+        };
         if !self.proxies.contains(&host) {
             let addresses: Vec<IpAddr> = found.iter().map(SocketAddr::ip).collect();
             self.permit(&host, &addresses).await?;
@@ -145,7 +171,13 @@ impl Resolve for Dialling {
     }
 }
 
-async fn addresses(host: &str) -> Result<Vec<IpAddr>, std::io::Error> {
+/// Whether a lookup failed because no host has the name.
+fn is_unknown(error: &io::Error) -> bool {
+    let text = error.to_string();
+    UNKNOWN.iter().any(|unknown| text.contains(unknown))
+}
+
+async fn addresses(host: &str) -> Result<Vec<IpAddr>, io::Error> {
     Ok(tokio::net::lookup_host((host, 0)).await?.map(|found| found.ip()).collect())
 }
 
@@ -165,7 +197,8 @@ fn is_special(address: IpAddr) -> bool {
     address.is_loopback() || is_unspecified || is_link_local(address)
 }
 
-fn is_link_local(address: IpAddr) -> bool {
+/// Whether a canonical address stays on the links of this machine, where clouds keep credentials of nodes.
+pub fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.is_unicast_link_local(),
@@ -240,6 +273,27 @@ mod tests {
         );
         let target = Url::parse("https://localhost/x").expect("a URL");
         assert!(behind_a_proxy.check(&target).await.is_err(), "but no registry may lead to it");
+    }
+
+    #[test]
+    fn only_a_name_that_does_not_exist_is_an_unknown_host() {
+        for (text, wanted) in [
+            ("failed to lookup address information: Name or service not known", true),
+            ("failed to lookup address information: Name does not resolve", true),
+            ("failed to lookup address information: Temporary failure in name resolution", false),
+            ("failed to lookup address information: Try again", false),
+            ("connection refused", false),
+        ] {
+            assert_eq!(is_unknown(&io::Error::other(text)), wanted, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_that_does_not_exist_is_recognized() {
+        // No label is that long: the DNS is not even asked.
+        let host = format!("{}.example", "a".repeat(64));
+        let Err(error) = dialling(&host, false).resolved(host.clone()).await else { panic!("it resolves") };
+        assert_eq!(error.downcast_ref(), Some(&UnknownHost(host)), "{error}");
     }
 
     #[test]

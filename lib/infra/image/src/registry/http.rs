@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::{
     RegistryError,
-    dial::{Dialling, Forbidden},
+    dial::{Dialling, Forbidden, UnknownHost},
     too_large,
 };
 use crate::{
@@ -24,6 +24,10 @@ pub(super) fn connection(host: &str, action: &str, error: reqwest::Error) -> Reg
     while let Some(cause) = source {
         if let Some(forbidden) = cause.downcast_ref::<Forbidden>() {
             return refused(action, &forbidden.host, &forbidden.to_string());
+        }
+        if let Some(UnknownHost(name)) = cause.downcast_ref() {
+            let action = format!("pinging container registry {host}");
+            return RegistryError::UnknownHost { action, host: name.clone() };
         }
         source = cause.source();
     }

@@ -1,26 +1,29 @@
-//! An OCI image layout on disk, read as a registry: the same pull, the same checks, no network.
+//! An OCI image layout on disk, used as a registry: the same pull and the same copy, the same checks, no network.
 //!
-//! Repositories and hosts mean nothing here. Nothing is ever written; [`PackedImage::write_layout`] makes layouts.
-//!
-//! [`PackedImage::write_layout`]: crate::PackedImage::write_layout
+//! Repositories and hosts mean nothing here. Blobs appear complete or not at all, so that a copy that was interrupted
+//! continues with those that are missing.
 
 use std::{
-    io::Read as _,
+    collections::BTreeMap,
+    io::{Read as _, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use parking_lot::Mutex;
+use serde_json::Value;
 use thiserror::Error;
 use tokio::io::AsyncReadExt as _;
 
-use super::{Registry, RegistryError, digest_mismatch, too_large};
+use super::{BlobContent, Registry, RegistryError, digest_mismatch, too_large};
 use crate::{
     digest::Digest,
     layers::BlobStream,
     limits::MANIFEST_BYTES_MAX,
-    manifest::{Descriptor, Document, ManifestError, parse},
+    manifest::{Descriptor, Document, ManifestError, OCI_INDEX, parse},
     reference::CanonicalReference,
     registries::Endpoint,
 };
@@ -30,7 +33,9 @@ const MARKER: &str = "oci-layout";
 /// The layout's list of images.
 const INDEX: &str = "index.json";
 /// Annotation that names an image of a layout.
-const NAME: &str = "org.opencontainers.image.ref.name";
+pub(crate) const NAME: &str = "org.opencontainers.image.ref.name";
+/// What says that a folder is an image layout.
+pub(crate) const LAYOUT_FILE: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 /// Bytes of a blob that are handed out at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -47,6 +52,8 @@ pub struct LayoutError {
 pub struct LayoutRegistry {
     folder: PathBuf,
     images: Vec<(Option<String>, Digest)>,
+    /// Held while the list of images is written.
+    writing: Arc<Mutex<()>>,
 }
 
 impl LayoutRegistry {
@@ -70,7 +77,51 @@ impl LayoutRegistry {
             return Err(failed(ManifestError::kind().to_string()));
         };
         let images = images.into_iter().map(|image| (name_of(&image), image.digest)).collect();
-        Ok(Self { folder: folder.to_owned(), images })
+        Ok(Self { folder: folder.to_owned(), images, writing: Arc::default() })
+    }
+
+    /// The layout in `folder`, which is made when absent.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn create(folder: &Path) -> Result<Self, LayoutError> {
+        if !Self::is_layout(folder) {
+            let empty = serde_json::json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": []});
+            let made = std::fs::create_dir_all(folder)
+                .and_then(|()| write(&folder.join(INDEX), empty.to_string().as_bytes()))
+                .and_then(|()| write(&folder.join(MARKER), LAYOUT_FILE));
+            made.map_err(|error| LayoutError { path: folder.to_owned(), problem: error.to_string() })?;
+        }
+        Self::open(folder)
+    }
+
+    /// All images, with their names.
+    pub fn images(&self) -> impl Iterator<Item = (Option<&str>, CanonicalReference)> {
+        self.images
+            .iter()
+            .map(|(name, digest)| (name.as_deref(), CanonicalReference::of_layout(digest.clone())))
+    }
+
+    /// Adds an image to the list, instead of one of the same name.
+    fn list(&self, name: &str, image: Descriptor) -> std::io::Result<()> {
+        let _writing = self.writing.lock();
+        let path = self.folder.join(INDEX);
+        // What others wrote about images is kept as it is.
+        let mut index: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+        let mut image = serde_json::to_value(image)?;
+        image["annotations"][NAME] = name.into();
+        let Some(images) = index["manifests"].as_array_mut() else {
+            return Err(std::io::Error::other(format!("{INDEX} has no list of manifests")));
+        };
+        images.retain(|other| other["annotations"][NAME] != name);
+        images.push(image);
+        let text = index.to_string();
+        if text.len() as u64 > MANIFEST_BYTES_MAX {
+            return Err(std::io::Error::other(format!(
+                "{INDEX} would have more than {MANIFEST_BYTES_MAX} bytes"
+            )));
+        }
+        write(&path, text.as_bytes())
     }
 
     /// The image called `name`, or the only one there is.
@@ -108,9 +159,26 @@ fn name_of(image: &Descriptor) -> Option<String> {
     image.annotations.get(NAME).cloned()
 }
 
-fn read_only() -> RegistryError {
-    let cause = "an image layout is only read".to_owned();
-    RegistryError::Unusable { action: "pushing".to_owned(), cause }
+/// Writes a file completely or not at all.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = unfinished(path)?;
+    file.write_all(bytes)?;
+    finish(file, path)
+}
+
+/// A file beside `path`.
+fn unfinished(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    tempfile::NamedTempFile::new_in(folder)
+}
+
+/// Puts a file in the place of `path`, readable like others: it was its owner's alone.
+fn finish(file: tempfile::NamedTempFile, path: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+    file.persist(path)?;
+    Ok(())
 }
 
 #[async_trait]
@@ -159,18 +227,53 @@ impl Registry for LayoutRegistry {
         Ok(pieces.boxed())
     }
 
-    async fn push_blob(&self, _at: &Endpoint, _digest: &Digest, _bytes: Bytes) -> Result<(), RegistryError> {
-        Err(read_only())
+    async fn has_blob(&self, _at: &Endpoint, digest: &Digest) -> Result<bool, RegistryError> {
+        Ok(self.path(digest).is_file())
     }
 
+    async fn push_blob(
+        &self,
+        _at: &Endpoint,
+        digest: &Digest,
+        content: &BlobContent,
+    ) -> Result<(), RegistryError> {
+        let path = self.path(digest);
+        let written = match content {
+            BlobContent::Memory(bytes) => write(&path, bytes),
+            BlobContent::File(source) => match unfinished(&path) {
+                Ok(file) => match tokio::fs::copy(source, file.path()).await {
+                    Ok(_) => finish(file, &path),
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(error),
+            },
+        };
+        written.map_err(|cause| RegistryError::Unusable {
+            action: format!("writing {}", path.display()),
+            cause: cause.to_string(),
+        })
+    }
+
+    /// Under a digest it only becomes a blob, under any other name an image of the list too.
     async fn push_manifest(
         &self,
         _at: &Endpoint,
-        _tag_or_digest: &str,
-        _media_type: &str,
-        _bytes: Bytes,
+        name: &str,
+        media_type: &str,
+        bytes: Bytes,
     ) -> Result<(), RegistryError> {
-        Err(read_only())
+        let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
+        let path = self.path(&digest);
+        let mut written = write(&path, &bytes);
+        if name.parse::<Digest>().is_err() {
+            let (media_type, annotations) = (media_type.to_owned(), BTreeMap::default());
+            let image = Descriptor { media_type, digest, size, platform: None, annotations };
+            written = written.and_then(|()| self.list(name, image));
+        }
+        written.map_err(|cause| RegistryError::Unusable {
+            action: format!("writing {}", self.folder.display()),
+            cause: cause.to_string(),
+        })
     }
 }
 

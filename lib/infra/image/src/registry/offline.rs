@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 
-use super::{Registry, RegistryError};
+use super::{BlobContent, Registry, RegistryError};
 use crate::{digest::Digest, layers::BlobStream, registries::Endpoint};
 
 /// A registry of which nothing can be had: for callers that must not use the network.
@@ -29,7 +29,11 @@ impl Registry for NoRegistry {
         refused(at)
     }
 
-    async fn push_blob(&self, at: &Endpoint, _: &Digest, _: Bytes) -> Result<(), RegistryError> {
+    async fn has_blob(&self, at: &Endpoint, _: &Digest) -> Result<bool, RegistryError> {
+        refused(at)
+    }
+
+    async fn push_blob(&self, at: &Endpoint, _: &Digest, _: &BlobContent) -> Result<(), RegistryError> {
         refused(at)
     }
 

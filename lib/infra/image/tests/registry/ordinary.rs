@@ -111,7 +111,7 @@ async fn upper_layers_hide_and_replace_what_lower_ones_have() {
     let lower =
         layer(Compression::Gzip, &[("configs/a/x", "old"), ("configs/b/x", "old"), ("etc/passwd", "root")]);
     let upper = LayerBuilder::new(Compression::Gzip)
-        .whiteout("configs")
+        .file(".wh.configs", [])
         .and_then(|layer| layer.file("configs/c/x", "new"))
         .and_then(LayerBuilder::build)
         .expect("packs");
@@ -208,24 +208,6 @@ async fn the_same_folder_gives_the_same_digest() {
         ImageBuilder::new().layer(layer).platform("linux", "amd64").build().digest().to_string()
     };
     assert_eq!(digest(), digest());
-}
-
-#[tokio::test]
-async fn images_can_be_kept_and_pulled_in_memory() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let memory = Arc::new(olm_image::MemoryRegistry::new());
-    let puller = olm_image::Puller::with_registry(olm_image::PullerConfig::new(folder.path()), memory);
-    let reference = olm_image::Reference::parse("example.com/ns/a:v1").expect("parses");
-    let error = puller.resolve(&reference).await.expect_err("unknown").to_string();
-    assert!(
-        error.ends_with("reading manifest v1 in example.com/ns/a: manifest unknown (status 404)"),
-        "{error}"
-    );
-    let large = "x".repeat(300_000);
-    image(&[("configs/a", &large)]).push(&puller, &reference).await.expect("pushes");
-    let resolved = puller.resolve(&reference).await.expect("resolves");
-    let unpacked = puller.pull(&resolved, |_| Ok(Select::everything())).await.expect("pulls");
-    assert_eq!(text(&unpacked, "configs/a"), large);
 }
 
 #[tokio::test]

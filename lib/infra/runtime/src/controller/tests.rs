@@ -60,6 +60,34 @@ fn settings(concurrency: u16, first: Duration) -> Settings {
     }
 }
 
+/// Two functions as a reconciler.
+struct Of<R, P>(R, P);
+
+impl<R, F, P, G> Reconciler for Of<R, P>
+where
+    R: Fn(Arc<Namespace>) -> F + Send + Sync + 'static,
+    F: Future<Output = (Next, BTreeSet<Change>)> + Send + 'static,
+    P: Fn(Arc<Namespace>) -> G + Send + Sync + 'static,
+    G: Future<Output = ()> + Send + 'static,
+{
+    type Object = Namespace;
+    type Interest = Change;
+
+    const CONDITION: &'static str = "Ready";
+
+    fn state(_: &Namespace) -> Option<(&str, &str)> {
+        None
+    }
+
+    async fn reconcile(&self, namespace: &Namespace) -> (Next, BTreeSet<Change>) {
+        (self.0)(Arc::new(namespace.clone())).await
+    }
+
+    async fn report_panic(&self, namespace: &Namespace) {
+        (self.1)(Arc::new(namespace.clone())).await;
+    }
+}
+
 /// Reports no panic.
 async fn silent(_: Arc<Namespace>) {}
 
@@ -123,8 +151,7 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
         &interests,
         metrics.controller("test"),
         stop.clone(),
-        reconcile,
-        report,
+        Of(reconcile, report),
     );
     let finished = async {
         seen.until(|counts| counts.get("a") == Some(&1) && counts.get("z") == Some(&1)).await;
@@ -173,8 +200,7 @@ async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
         &interests,
         metrics.controller("test"),
         stop.clone(),
-        reconcile,
-        silent,
+        Of(reconcile, silent),
     );
     let finished = async {
         let all_begin = async {
@@ -216,8 +242,7 @@ async fn an_object_that_fails_holds_nobody_else_up() {
         &interests,
         metrics.controller("test"),
         stop.clone(),
-        reconcile,
-        silent,
+        Of(reconcile, silent),
     );
     let finished = async {
         seen.until(|counts| counts.len() == 2).await;
@@ -261,8 +286,7 @@ async fn who_is_interested_is_reconciled_again_and_nobody_else() {
         &interests,
         metrics.controller("test"),
         stop.clone(),
-        reconcile,
-        silent,
+        Of(reconcile, silent),
     );
     let finished = async {
         tokio::time::sleep(Duration::from_hours(1)).await;
@@ -298,8 +322,7 @@ async fn nothing_is_reconciled_before_everything_is_known() {
         &interests,
         metrics.controller("test"),
         stop.clone(),
-        reconcile,
-        silent,
+        Of(reconcile, silent),
     );
     let finished = async {
         listed.await;
@@ -337,8 +360,7 @@ async fn a_reconcile_that_does_not_end_is_aborted_soon_after_the_stop() {
         &interests,
         metrics.controller("test"),
         stop.clone(),
-        reconcile,
-        silent,
+        Of(reconcile, silent),
     );
     let stopped = async {
         begun.acquire_many(2).await.unwrap().forget();
@@ -349,4 +371,18 @@ async fn a_reconcile_that_does_not_end_is_aborted_soon_after_the_stop() {
     assert_eq!(stopped.elapsed(), STOP_PATIENCE);
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(ended.load(Ordering::SeqCst), 1, "one was in time, and the other one is gone");
+}
+
+#[test]
+fn the_key_of_an_object_has_its_namespace_and_leads_back_to_it() {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some("m".to_owned());
+    map.metadata.namespace = Some("n".to_owned());
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some("n".to_owned());
+    assert_eq!((object_key(&map), object_key(&namespace)), ("n/m".to_owned(), "n".to_owned()));
+    assert_eq!(object_ref::<ConfigMap>("n/m"), ObjectRef::from_obj(&map));
+    assert_eq!(object_ref::<Namespace>("n"), ObjectRef::from_obj(&namespace));
 }

@@ -3,7 +3,7 @@
 //!
 //! Answers of the API server are kept for a short time, so that scrapers do not cost two requests each.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -12,27 +12,16 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use k8s_openapi::api::{
-    authentication::v1::{TokenReview, TokenReviewSpec, UserInfo},
-    authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
-};
-use kube::{Api, Client, api::PostParams};
-use parking_lot::Mutex;
+use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReviewSpec};
+use kube::Client;
 use prometheus_client::registry::Registry;
-use sha2::{Digest, Sha256};
-use tokio::time::Instant;
 
-use crate::{client::bounded, metrics};
+use super::reviews::{Kept, Reviews, bearer};
+use crate::metrics;
 
 const PATH: &str = "/metrics";
-/// How long it is remembered that a token may read.
-const ALLOWED_FOR: Duration = Duration::from_mins(1);
-/// How long it is remembered that a token may not read.
-const DENIED_FOR: Duration = Duration::from_secs(10);
-/// Tokens that are remembered at most; a few scrapers are usual.
-const REMEMBERED_MAX: usize = 256;
-/// Longest token that is looked at; those of ServiceAccounts have about 1 kB.
-const TOKEN_BYTES_MAX: usize = 16 << 10;
+/// How long answers about scrapers are kept.
+const KEPT: Kept = Kept { allowed: Duration::from_mins(1), denied: Duration::from_secs(10) };
 
 /// What became of a request for the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,15 +32,13 @@ enum Verdict {
 }
 
 struct Gatekeeper {
-    client: Client,
+    reviews: Reviews,
     registry: Arc<Registry>,
-    // Digests, so that no token is kept.
-    remembered: Mutex<HashMap<[u8; 32], (Instant, Verdict)>>,
 }
 
 /// The router with `/metrics`, which shows the registry. Reviews are made with `client`.
 pub fn metrics_router(registry: Arc<Registry>, client: Client) -> Router {
-    let keeper = Arc::new(Gatekeeper { client, registry, remembered: Mutex::default() });
+    let keeper = Arc::new(Gatekeeper { reviews: Reviews::new(client, KEPT), registry });
     Router::new().route(PATH, get(answer)).with_state(keeper)
 }
 
@@ -75,80 +62,20 @@ async fn answer(State(keeper): State<Arc<Gatekeeper>>, headers: HeaderMap) -> Re
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
-    let token = token.trim();
-    let usable = scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() && token.len() <= TOKEN_BYTES_MAX;
-    usable.then_some(token)
-}
-
 impl Gatekeeper {
     async fn verdict(&self, token: &str) -> Result<Verdict, kube::Error> {
-        let key: [u8; 32] = Sha256::digest(token).into();
-        let now = Instant::now();
-        if let Some(known) = self.recall(&key, now) {
-            return Ok(known);
-        }
-        let verdict = match self.user(token).await? {
-            None => Verdict::Unauthorized,
-            Some(user) => {
-                if self.may_read(user).await? {
-                    Verdict::Allowed
-                } else {
-                    Verdict::Forbidden
-                }
-            }
-        };
-        let kept = if verdict == Verdict::Allowed { ALLOWED_FOR } else { DENIED_FOR };
-        self.remember(key, now, now + kept, verdict);
-        Ok(verdict)
-    }
-
-    fn recall(&self, key: &[u8; 32], now: Instant) -> Option<Verdict> {
-        let remembered = self.remembered.lock();
-        remembered.get(key).filter(|(until, _)| *until > now).map(|(_, verdict)| *verdict)
-    }
-
-    fn remember(&self, key: [u8; 32], now: Instant, until: Instant, verdict: Verdict) {
-        let mut remembered = self.remembered.lock();
-        if remembered.len() >= REMEMBERED_MAX {
-            remembered.retain(|_, (until, _)| *until > now);
-        }
-        if remembered.len() < REMEMBERED_MAX {
-            remembered.insert(key, (until, verdict));
-        }
-    }
-
-    async fn user(&self, token: &str) -> Result<Option<UserInfo>, kube::Error> {
-        let spec = TokenReviewSpec { token: token.to_owned(), audiences: None };
-        let review = TokenReview { spec, ..TokenReview::default() };
-        let api: Api<TokenReview> = Api::all(self.client.clone());
-        let status = bounded(api.create(&PostParams::default(), &review)).await?.status.unwrap_or_default();
-        Ok(status.user.filter(|_| status.authenticated == Some(true)))
-    }
-
-    async fn may_read(&self, user: UserInfo) -> Result<bool, kube::Error> {
+        let Some(user) = self.reviews.user(token).await? else { return Ok(Verdict::Unauthorized) };
         let asked = NonResourceAttributes { path: Some(PATH.to_owned()), verb: Some("get".to_owned()) };
-        let review = SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: user.username,
-                uid: user.uid,
-                groups: user.groups,
-                extra: user.extra,
-                non_resource_attributes: Some(asked),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
-        };
-        let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let answer = bounded(api.create(&PostParams::default(), &review)).await?;
-        Ok(answer.status.is_some_and(|status| status.allowed))
+        let spec = SubjectAccessReviewSpec { non_resource_attributes: Some(asked), ..Default::default() };
+        let decision = self.reviews.decision(&user, spec).await?;
+        Ok(if decision.allowed { Verdict::Allowed } else { Verdict::Forbidden })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use axum::{body::Body, http::Request};
+    use parking_lot::Mutex;
     use serde_json::{Value, json};
     use tower::ServiceExt;
 
@@ -215,7 +142,7 @@ mod tests {
         let before = asked.lock().len();
         get(&router, Some("Bearer scraper")).await;
         assert_eq!(asked.lock().len(), before, "remembered");
-        tokio::time::advance(ALLOWED_FOR + Duration::from_secs(1)).await;
+        tokio::time::advance(KEPT.allowed + Duration::from_secs(1)).await;
         get(&router, Some("Bearer scraper")).await;
         assert_eq!(asked.lock().len(), before + 2, "for a short time only");
     }

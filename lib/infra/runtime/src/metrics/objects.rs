@@ -10,15 +10,17 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::controller::object_key;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabels {
-    kind: &'static str,
+    kind: String,
     condition: &'static str,
     status: String,
     reason: String,
 }
 
-/// By kind and name.
+/// By kind and key.
 type States = BTreeMap<(String, String), StateLabels>;
 
 /// Status and reason of an object that lacks the condition: it was never reconciled so far.
@@ -39,10 +41,11 @@ impl ObjectStates {
     }
 
     /// Counts the object in its state: status and reason of its `condition`.
-    fn set(&self, kind: &'static str, name: &str, condition: &'static str, status: &str, reason: &str) {
-        let labels = StateLabels { kind, condition, status: status.to_owned(), reason: reason.to_owned() };
+    fn set(&self, kind: &str, name: &str, condition: &'static str, status: &str, reason: &str) {
+        let [kind, status, reason] = [kind, status, reason].map(str::to_owned);
         let mut known = self.states.lock();
-        let before = known.insert((kind.to_owned(), name.to_owned()), labels.clone());
+        let labels = StateLabels { kind: kind.clone(), condition, status, reason };
+        let before = known.insert((kind, name.to_owned()), labels.clone());
         if before.as_ref() == Some(&labels) {
             return;
         }
@@ -57,11 +60,10 @@ impl ObjectStates {
     pub fn observe<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
-        kind: &'static str,
         condition: &'static str,
         state: Option<(&str, &str)>,
     ) {
-        let name = object.meta().name.as_deref().unwrap_or_default();
+        let (kind, name) = (&K::kind(&()), &object_key(object));
         if object.meta().deletion_timestamp.is_some() {
             self.gone(kind, name);
         } else {
@@ -71,7 +73,7 @@ impl ObjectStates {
     }
 
     /// The object is gone.
-    pub(crate) fn gone(&self, kind: &str, name: &str) {
+    pub fn gone(&self, kind: &str, name: &str) {
         let mut states = self.states.lock();
         if let Some(before) = states.remove(&(kind.to_owned(), name.to_owned())) {
             self.leaves(&before);
@@ -117,12 +119,12 @@ mod tests {
             metadata: ObjectMeta { name: Some("a".to_owned()), ..ObjectMeta::default() },
             ..ConfigMap::default()
         };
-        metrics.observe(&object, "ConfigMap", "Ready", None);
+        metrics.observe(&object, "Ready", None);
         assert_eq!(shown(&registry), [series("Unknown", "Unset", 1)]);
-        metrics.observe(&object, "ConfigMap", "Ready", Some(("True", "Available")));
+        metrics.observe(&object, "Ready", Some(("True", "Available")));
         assert_eq!(shown(&registry), [series("True", "Available", 1)]);
         object.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
-        metrics.observe(&object, "ConfigMap", "Ready", Some(("True", "Available")));
+        metrics.observe(&object, "Ready", Some(("True", "Available")));
         assert!(shown(&registry).is_empty());
     }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use olm_api::{
-    ConditionStatus, ConditionUpdate, Reason,
+    ConditionStatus, ConditionType, ConditionUpdate, Reason,
     v1::{
         BundleMetadata, ClusterExtensionInstallStatus, ClusterExtensionSpec, ClusterExtensionStatus,
         ClusterObjectSetSpec, ClusterObjectSetStatus, RevisionStatus,

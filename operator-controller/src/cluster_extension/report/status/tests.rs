@@ -141,7 +141,7 @@ fn what_a_person_has_to_do_is_in_stalled_and_upstreams_conditions_stay() {
         let text = error.to_string();
         let status = after(&failed(&[], error));
         assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{text}"));
-        assert_eq!(shown(&status, Stalled).unwrap(), format!("True/Blocked/{text}\ncreate it"));
+        assert_eq!(shown(&status, Stalled).unwrap(), format!("True/Blocked/{text}. create it"));
         assert!(status.conditions.find(Reconciling).is_none(), "nobody works on it");
     }
 }
@@ -185,14 +185,13 @@ fn an_unresolvable_package_is_retried_and_explained() {
         text: "no bundles found for package \"x\"".into(),
         explanation: Some("Rejected: nothing".into()),
         answer_at: None,
+        recovers: false,
     };
     let status = after(&failed(&[], error));
     assert_eq!(shown(&status, Installed).unwrap(), "False/Failed/No bundle installed");
     assert_eq!(shown(&status, Progressing).unwrap(), "True/Retrying/no bundles found for package \"x\"");
-    assert_eq!(
-        shown(&status, Stalled).unwrap(),
-        "True/Blocked/no bundles found for package \"x\"\nRejected: nothing"
-    );
+    let stalled = shown(&status, Stalled).unwrap();
+    assert_eq!(stalled, "True/Blocked/no bundles found for package \"x\". Rejected: nothing");
 }
 
 #[test]
@@ -200,11 +199,12 @@ fn what_recovers_by_itself_is_not_stalled() {
     let error = StepError::Resolution {
         text: "catalog \"c\" is not being served".into(),
         explanation: Some("Waiting for catalog c.".into()),
-        answer_at: Some(Timestamp::MAX),
+        answer_at: None,
+        recovers: true,
     };
     let status = after(&failed(&[], error));
     let text = shown(&status, Reconciling).unwrap().replacen("True", "False", 1);
-    assert_eq!(shown(&status, Ready).unwrap(), format!("{text}\nWaiting for catalog c."));
+    assert_eq!(shown(&status, Ready).unwrap(), format!("{text}. Waiting for catalog c."));
     assert!(status.conditions.find(Stalled).is_none());
 }
 
@@ -215,7 +215,7 @@ fn a_long_text_stands_in_progressing_alone() {
     let status = after(&failed(&[], StepError::Bundle { bundle: bundle("1.0.0"), cause }));
     let prefix = "error for resolved bundle \"op.v1.0.0\" with version \"1.0.0\": permissions:";
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Retrying/{prefix}\none\ntwo"));
-    let brief = Some(format!("Blocked/{prefix} (in full: Progressing)\ngrant them"));
+    let brief = Some(format!("Blocked/{prefix} (in full: Progressing). grant them"));
     let about = |type_, value: &str| shown(&status, type_)?.strip_prefix(value).map(str::to_owned);
     assert_eq!([about(Ready, "False/"), about(Stalled, "True/")], [brief.clone(), brief]);
 }
@@ -425,7 +425,7 @@ fn a_spec_that_waits_for_its_bundle_is_not_ready() {
     assert_eq!(shown(&status, Progressing).unwrap(), format!("True/Succeeded/{text}"));
     assert_eq!(
         shown(&status, Ready).unwrap(),
-        format!("False/Retrying/{text}\nThe spec asks for something else")
+        format!("False/Retrying/The spec asks for something else\n{text}")
     );
     assert_eq!(shown(&status, Reconciling).unwrap(), "True/Retrying/The spec asks for something else");
     // What is rolling out says so itself.

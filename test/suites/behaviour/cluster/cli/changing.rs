@@ -49,7 +49,7 @@ async fn an_upgrade_is_shown_asked_for_and_waited_for() -> Result<()> {
 
     let mut accepted = Terminal::run(&scenario, &args)?;
     let accepted = tokio::task::spawn_blocking(move || {
-        accepted.until("Upgrade ")?;
+        accepted.until("? [y/N] ")?;
         accepted.answer("y")?;
         accepted.end()
     });

@@ -34,7 +34,7 @@ async fn catalog_of_sample(base: &str) -> Result<Scenario<'static>> {
 }
 
 /// A catalog of these bundles that serves.
-async fn catalog_of(base: &str, bundles: &[Bundle]) -> Result<Scenario<'static>> {
+pub(super) async fn catalog_of(base: &str, bundles: &[Bundle]) -> Result<Scenario<'static>> {
     let scenario = Scenario::new(World::shared().await?, base).await?;
     let mut listed = Vec::new();
     for bundle in bundles {
@@ -273,6 +273,12 @@ async fn what_is_wrong_with_the_installation_is_an_exit_code() -> Result<()> {
     ensure!(client["client"] == env!("CARGO_PKG_VERSION") && client["kubernetes"].is_null(), "{client}");
     let nobody = olm(&scenario, &["status", "--as", "nobody"]).await?;
     nobody.ensure_error(1, &["User \"nobody\" cannot list"])?;
+    ensure!(!nobody.errors.contains("Status {"), "not for people: {}", nobody.errors);
+    let stranger = olm(&scenario, &["status", "--token", "nonsense"]).await?;
+    stranger.ensure_error(1, &["Unauthorized"])?;
+    let logged = olm(&scenario, &["status", "-v"]).await?;
+    logged.ensure_error(0, &["/apis/olm.operatorframework.io/v1/clusterextensions"])?;
+    ensure!(olm(&scenario, &["status"]).await?.errors.is_empty(), "it logs unasked");
     let nowhere = olm(&scenario, &["status", "--server", "https://127.0.0.1:1"]).await?;
     nowhere.ensure_error(1, &["127.0.0.1:1"]).or_else(|_| nowhere.ensure_error(1, &["error"]))?;
     Ok(())

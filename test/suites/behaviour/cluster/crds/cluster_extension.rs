@@ -11,6 +11,7 @@ const ACCOUNT: &str = "spec.serviceAccount";
 const ACCOUNT_NAME: &str = "spec.serviceAccount.name";
 const CATALOG: &str = "spec.source.catalog";
 const PACKAGE: &str = "spec.source.catalog.packageName";
+const VERSION: &str = "spec.source.catalog.version";
 const CHANNELS: &str = "spec.source.catalog.channels";
 const SELECTOR: &str = "spec.source.catalog.selector";
 const POLICY: &str = "spec.source.catalog.upgradeConstraintPolicy";
@@ -200,5 +201,25 @@ async fn columns_are_in_their_order() -> Result<()> {
     let upstreams = ["Name", "Installed Bundle", "Version", "Installed", "Progressing"];
     assert_eq!(names[..upstreams.len()], upstreams);
     assert_eq!(names[upstreams.len()..], ["Ready", "Available Update", "Age", "Message"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn kubectl_explains_what_is_not_created_and_how_ranges_are_written() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    for (field, parts) in [
+        (NAMESPACE, &["It must exist: it is not created.", "Immutable."][..]),
+        (ACCOUNT, &["needs the permissions for all of them. It must exist: it is not created."]),
+        (VERSION, &["an exact version such as `1.2.3`", "`1.14.x`, `>=1.11, <1.13` or `1.x || >=3.1`"]),
+        (CHANNELS, &["Unset or empty: all channels of the package."]),
+    ] {
+        wait::until(&format!("kubectl to explain {field}"), olm_test::world::DEADLINE, async || {
+            // It breaks lines where the terminal ends.
+            let explained = kubectl(cluster, &["explain", &format!("clusterextension.{field}")])?;
+            let explained = explained.split_whitespace().collect::<Vec<_>>().join(" ");
+            wait::check(parts.iter().all(|part| explained.contains(part)), || explained)
+        })
+        .await?;
+    }
     Ok(())
 }

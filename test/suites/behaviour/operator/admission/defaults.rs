@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use olm_api::names::REVISION_OF_ANNOTATION;
-use olm_test::{prelude::*, rights};
+use olm_test::prelude::*;
 
 use super::{SUCCESSOR, TENANT, not_the_default, object_set, objection, set_default, wants};
 
@@ -12,15 +12,6 @@ fn sets(client: &Client) -> Api<ClusterObjectSet> {
 
 /// Longer than API servers may admit by the default before, in the whole seconds that objects' times have.
 const SETTLED: Duration = Duration::from_secs(3);
-
-/// An account that may write ConfigMaps.
-async fn account(scenario: &Scenario<'_>, name: &str) -> Result<()> {
-    rights::create_account(&scenario.client, &scenario.name, name).await?;
-    let mut rules = rights::rules_for(&[], &scenario.name)?;
-    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    rules.allow_in_namespace(&[""], &["configmaps"], &verbs);
-    rights::grant(&scenario.client, &scenario.name, name, &rules).await
-}
 
 async fn accounts_of(scenario: &Scenario<'_>, set: &str) -> Result<[Option<String>; 2]> {
     let set = sets(&scenario.client).get(set).await?;
@@ -48,7 +39,7 @@ async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
 async fn with_accounts<'w>(world: &'w World, name: &str) -> Result<(Scenario<'w>, Client)> {
     let scenario = Scenario::new(world, name).await?;
     for name in [ACCOUNT, SUCCESSOR] {
-        account(&scenario, name).await?;
+        scenario.account_for(name, &[""], &["configmaps"]).await?;
     }
     let tenant = tenant(&scenario).await?;
     Ok((scenario, tenant))
@@ -178,7 +169,7 @@ async fn without_the_policies_no_revision_gets_another_account() -> Result<()> {
     let bundle = small("unguarded", "1.0.0");
     scenario.offer(std::slice::from_ref(&bundle)).await?;
     scenario.install("unguarded", json!({}), "1.0.0").await?;
-    account(&scenario, SUCCESSOR).await?;
+    scenario.account_for(SUCCESSOR, &[""], &["configmaps"]).await?;
 
     let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(scenario.client.clone());
     let binding = "clusterobjectset-account.olm.operatorframework.io";

@@ -7,7 +7,7 @@ use olm_api::names::{
     ROLLED_BACK_TO_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION, TAKEN_OVER_ANNOTATION,
     WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
 };
-use olm_test::{prelude::*, rights};
+use olm_test::{extension::object_set, prelude::*};
 
 use super::{objection, objection_to_change, wants};
 
@@ -28,30 +28,14 @@ async fn attacker(scenario: &Scenario<'_>) -> Result<Client> {
     Ok(scenario.user("attacker", rules).await?.1)
 }
 
-async fn weak_account(scenario: &Scenario<'_>) -> Result<()> {
-    rights::create_account(&scenario.client, &scenario.name, WEAK).await?;
-    let mut rules = rights::rules_for(&[], &scenario.name)?;
-    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    rules.allow_in_namespace(&[""], &["configmaps"], &verbs);
-    rights::grant(&scenario.client, &scenario.name, WEAK, &rules).await
-}
-
 /// An object set of one ConfigMap that acts as the weak account.
 fn set(scenario: &Scenario<'_>, suffix: &str, number: i64) -> Value {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
                      "metadata": {"name": format!("loot-{suffix}"), "namespace": scenario.name}});
-    json!({
-        "apiVersion": OURS, "kind": "ClusterObjectSet",
-        "metadata": {
-            "name": format!("{}-{suffix}", scenario.name),
-            "annotations": {
-                SERVICE_ACCOUNT_NAME_ANNOTATION: WEAK,
-                SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: scenario.name,
-            },
-        },
-        "spec": {"lifecycleState": "Active", "revision": number, "collisionProtection": "Prevent",
-                 "phases": [{"name": "deploy", "objects": [{"object": map}]}]},
-    })
+    let annotations =
+        json!({SERVICE_ACCOUNT_NAME_ANNOTATION: WEAK, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: scenario.name});
+    let metadata = json!({"name": format!("{}-{suffix}", scenario.name), "annotations": annotations});
+    object_set(&metadata, number, &json!([{"object": map}]))
 }
 
 fn owned(mut set: Value, api_version: &str, kind: &str, name: &str, uid: &str) -> Value {
@@ -101,7 +85,7 @@ async fn nobody_but_the_controller_makes_revisions() -> Result<()> {
     let scenario = Scenario::shared("owner").await?;
     scenario.offer(&[small("owner", "1.0.0")]).await?;
     scenario.install("owner", json!({}), "1.0.0").await?;
-    weak_account(&scenario).await?;
+    scenario.account_for(WEAK, &[""], &["configmaps"]).await?;
     let attacker = attacker(&scenario).await?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
 
@@ -276,7 +260,7 @@ async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Resu
     ];
     scenario.offer(&bundles).await?;
     scenario.install("foreign", json!({"version": "1.0.0"}), "1.0.0").await?;
-    weak_account(&scenario).await?;
+    scenario.account_for(WEAK, &[""], &["configmaps"]).await?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
     let mine = format!("{}-mine", scenario.name);
     scenario.another(&mine, "no-such-package", json!({})).await?;
@@ -341,7 +325,7 @@ async fn a_set_that_has_only_the_uid_of_an_extension_is_reported_by_it() -> Resu
     let scenario = Scenario::shared("meant").await?;
     scenario.offer(&[small("meant", "1.0.0")]).await?;
     scenario.install("meant", json!({}), "1.0.0").await?;
-    weak_account(&scenario).await?;
+    scenario.account_for(WEAK, &[""], &["configmaps"]).await?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
     let marked = annotated(set(&scenario, "other", 1), REVISION_OF_ANNOTATION, &uid);
     let marked = scenario.sets().make(marked).await?;
@@ -364,7 +348,7 @@ async fn a_marked_set_of_other_content_gets_no_account() -> Result<()> {
     let bundles = [small("marked", "1.0.0"), small("marked", "1.1.0").replaces("1.0.0")];
     scenario.offer(&bundles).await?;
     scenario.install("marked", json!({"version": "1.0.0"}), "1.0.0").await?;
-    weak_account(&scenario).await?;
+    scenario.account_for(WEAK, &[""], &["configmaps"]).await?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
     let first = scenario.sets().get(&format!("{}-1", scenario.name)).await?;
     let mut forged = labelled(
@@ -411,7 +395,7 @@ async fn a_set_of_a_foreign_api_archives_nothing() -> Result<()> {
     let scenario = Scenario::new(&world, "newer").await?;
     scenario.offer(&[small("newer", "1.0.0")]).await?;
     scenario.install("newer", json!({}), "1.0.0").await?;
-    weak_account(&scenario).await?;
+    scenario.account_for(WEAK, &[""], &["configmaps"]).await?;
     let collector = world.cluster.processes().iter().find(|p| p.name() == "kube-controller-manager");
     collector.context("no controller manager")?.kill()?;
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;

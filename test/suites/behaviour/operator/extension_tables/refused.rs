@@ -139,7 +139,7 @@ async fn what_the_controller_may_not_do_is_told_with_the_step() -> Result<()> {
     shows(&scenario, &late, &wanted).await?;
     let status = scenario.extensions().get(&late).await?.status.unwrap_or_default();
     let stalled = condition_text(&status.conditions, Stalled);
-    let waits = format!("True/{text}\nWaiting for Deployment {}/{late}: FailedScheduling: ", scenario.name);
+    let waits = format!("True/{text} Waiting for Deployment {}/{late}: FailedScheduling: ", scenario.name);
     ensure!(stalled.starts_with(&waits), "{stalled}");
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! What goes into a revision: each kind into its phase, and nothing that no Secret holds.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use k8s_openapi::api::{core::v1::Service, rbac::v1::ClusterRoleBinding};
+use k8s_openapi::api::core::v1::Service;
 use olm_api::names::{OBJECT_FIELD_MANAGER, PACKAGE_NAME, REVISION_NAME_LABEL};
 use olm_object::ObjectKey;
 use olm_objectset::unpack;
-use olm_test::{bundle::webhook, cluster::AuditEvent, prelude::*, rights};
+use olm_test::{bundle::webhook, cluster::AuditEvent, prelude::*};
 
 use super::{rows, shows};
 
@@ -160,17 +160,6 @@ async fn only_what_a_bundle_may_say_is_left(
     Ok(())
 }
 
-/// The account that installs may do everything.
-async fn may_everything(scenario: &Scenario<'_>) -> Result<()> {
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": {"name": format!("{}-everything", scenario.name)},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": scenario.name}],
-    }))?;
-    Api::all(scenario.client.clone()).create(&PostParams::default(), &binding).await?;
-    Ok(())
-}
-
 /// The resource of a kind.
 fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
@@ -194,7 +183,7 @@ async fn each_kind_is_in_its_phase_and_the_phases_are_rolled_out_in_order() -> R
     }
     bundle = shipped(&scenario).into_iter().fold(bundle, Bundle::ships);
     scenario.offer(&[bundle]).await?;
-    may_everything(&scenario).await?;
+    scenario.allow_everything().await?;
     let mark = scenario.world.cluster.audit_mark()?;
     scenario.install(&package, json!({}), "1.0.0").await?;
 
@@ -247,10 +236,7 @@ async fn an_object_that_no_secret_holds_is_told_and_other_content_goes_on() -> R
     let large = large.ships(map("x", "b".repeat(600_000))).ships(map("y", "c".repeat(600_000)));
     let bundles = [small(&package, "1.0.0").ships(heavy.clone()), large];
     scenario.offer(&bundles).await?;
-    let mut rules = rights::rules_for(&[], &scenario.name)?;
-    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    rules.allow_in_namespace(&[""], &["configmaps"], &verbs);
-    rights::grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
+    scenario.account_for(ACCOUNT, &[""], &["configmaps"]).await?;
     // It is no fault of the object.
     scenario
         .maps()

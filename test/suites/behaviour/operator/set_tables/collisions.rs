@@ -3,7 +3,7 @@
 use olm_test::prelude::*;
 use std::fmt::Write as _;
 
-use super::{controller, create, map, rolled_out, scenario, shows, spec};
+use super::{begins, condition, controller, create, inline, map, patch, rolled_out, scenario, shows, spec};
 
 /// Puts the protection that counts at one of the levels (spec, phase, object), and others above it.
 fn protected(level: usize, protection: &str, object: &Value) -> Value {
@@ -35,13 +35,18 @@ async fn leave(scenario: &Scenario<'_>, name: &str, metadata: Value) -> Result<(
     Ok(())
 }
 
+/// Metadata of an object that another one controls.
+async fn controlled(scenario: &Scenario<'_>) -> Result<Value> {
+    let boss = scenario.maps().make(map(scenario, "boss")).await?;
+    Ok(json!({"ownerReferences": [{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "boss", "uid": boss.uid(), "controller": true,
+    }]}))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn owner_and_innermost_protection_decide() -> Result<()> {
     let scenario = scenario(World::shared().await?, "collide").await?;
-    let boss = scenario.maps().make(map(&scenario, "boss")).await?;
-    let controlled = json!({"ownerReferences": [{
-        "apiVersion": "v1", "kind": "ConfigMap", "name": "boss", "uid": boss.uid(), "controller": true,
-    }]});
+    let controlled = controlled(&scenario).await?;
     let orphaned = json!({"annotations": {"olm.operatorframework.io/revision": "1"}});
     // Who has it, and whether it is adopted under Prevent, IfNoController and None.
     let table = [
@@ -81,13 +86,39 @@ async fn owner_and_innermost_protection_decide() -> Result<()> {
             }
             shows(&scenario, &set, Progressing, &report).await?;
             // An error never creates the condition.
-            ensure!(
-                super::condition(&scenario, &set, Available).await?.is_empty(),
-                "{name}: Available appeared"
-            );
+            ensure!(condition(&scenario, &set, Available).await?.is_empty(), "{name}: Available appeared");
             ensure!(data().await?["a"] == "theirs", "{name} was written");
         }
     }
     let set = format!("{}-foreign-prevent-0", scenario.name);
     scenario.event("ClusterObjectSet", &set, "Collision", "foreign-prevent-0").await
+}
+
+/// Whichever way a collision ends: the object is deleted, loses its controller, or goes with the revision that had it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revision_rolls_out_once_what_it_collided_with_is_gone() -> Result<()> {
+    let scenario = scenario(World::shared().await?, "freed").await?;
+    let controlled = controlled(&scenario).await?;
+    leave(&scenario, "deleted", controlled.clone()).await?;
+    leave(&scenario, "released", controlled).await?;
+    let first = create(&scenario, "first", spec(&[("one", inline(&[map(&scenario, "archived")]))])).await?;
+    rolled_out(&scenario, &first).await?;
+    let mut sets = Vec::new();
+    for name in ["deleted", "released", "archived"] {
+        let set = create(&scenario, name, protected(0, "IfNoController", &map(&scenario, name))).await?;
+        begins(&scenario, &set, Progressing, "True/Retrying/revision object collisions in phase 0\n").await?;
+        begins(&scenario, &set, Stalled, "True/Blocked/revision object collisions in phase 0").await?;
+        sets.push((name, set));
+    }
+    scenario.maps().remove("deleted").await?;
+    scenario.maps().merge("released", &json!({"metadata": {"ownerReferences": null}})).await?;
+    patch(&scenario, &first, json!({"spec": {"lifecycleState": "Archived"}})).await?;
+    for (name, set) in sets {
+        rolled_out(&scenario, &set).await?;
+        ensure!(condition(&scenario, &set, Stalled).await?.is_empty(), "{name}: somebody should still act");
+        ensure!(controller(&scenario, name).await? == scenario.sets().get(&set).await?.uid(), "{name}");
+        let data = scenario.maps().get(name).await?.data.unwrap_or_default();
+        ensure!(data["a"] == "b", "{name} was not written: {data:?}");
+    }
+    Ok(())
 }

@@ -3,9 +3,9 @@
 use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
-use olm_test::{kstatus::Status, prelude::*};
+use olm_test::prelude::*;
 
-use super::{begins, create, inline, map, rolled_out, scenario, shows, spec, verdict};
+use super::{begins, create, inline, map, rolled_out, scenario, shows, spec};
 
 async fn secret(scenario: &Scenario<'_>, name: &str, immutable: bool, data: Value) -> Result<()> {
     let secret: Secret = serde_json::from_value(json!({
@@ -118,59 +118,6 @@ async fn content_that_cannot_be_used_is_told() -> Result<()> {
 
     let set = create(&scenario, "good", spec(&[("one", reference(place, "content", "good"))])).await?;
     rolled_out(&scenario, &set).await
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn mutable_and_changed_content_blocks_until_it_is_put_right() -> Result<()> {
-    let scenario = scenario(World::shared().await?, "changed").await?;
-    let place = scenario.name.as_str();
-    secret(&scenario, "mutable", false, json!({"k": map(&scenario, "mutable").to_string()})).await?;
-    let set = create(&scenario, "mutable", spec(&[("one", reference(place, "mutable", "k"))])).await?;
-    let wanted = format!(
-        "False/Blocked/the following secrets are not immutable (referenced secrets must have immutable set to true): {place}/mutable"
-    );
-    shows(&scenario, &set, Progressing, &wanted).await?;
-    shows(&scenario, &set, Stalled, &wanted.replace("False/", "True/")).await?;
-    ensure!(verdict(&scenario, &set).await? == Status::Failed, "somebody must act");
-    let immutable = Patch::Merge(json!({"immutable": true}));
-    scenario.secrets().patch("mutable", &PatchParams::default(), &immutable).await?;
-    rolled_out(&scenario, &set).await?;
-
-    let content = map(&scenario, "kept").to_string();
-    secret(&scenario, "content", true, json!({"k": content})).await?;
-    let set = create(&scenario, "content", spec(&[("one", reference(place, "content", "k"))])).await?;
-    rolled_out(&scenario, &set).await?;
-    let digest =
-        scenario.sets().get(&set).await?.status.unwrap_or_default().observed_phases[0].digest.clone();
-    let again = async |data: &str| {
-        scenario.secrets().remove("content").await?;
-        secret(&scenario, "content", true, json!({"k": data})).await?;
-        // An event of the set's own: Secrets of others are not watched.
-        let touch = json!({"metadata": {"annotations": {"touched": data.len().to_string()}}});
-        super::patch(&scenario, &set, touch).await
-    };
-    let mut other = map(&scenario, "kept");
-    other["data"]["a"] = "another".into();
-    again(&other.to_string()).await?;
-    let wanted = format!(
-        "False/Blocked/resolved content of 1 phase(s) has changed: phase \"one\" (expected digest {digest}, got sha256:"
-    );
-    begins(&scenario, &set, Progressing, &wanted).await?;
-    let told = super::condition(&scenario, &set, Progressing).await?;
-    ensure!(
-        told.ends_with(
-            "; a referenced object source may have been deleted and recreated with different content"
-        ),
-        "{told}"
-    );
-    let data = scenario.maps().get("kept").await?.data.unwrap_or_default();
-    ensure!(data["a"] == "b", "the changed content was written");
-    again(&content).await?;
-    rolled_out(&scenario, &set).await?;
-    // The API refuses a change of the content itself.
-    let refused = super::patch(&scenario, &set, json!({"spec": {"phases": []}})).await;
-    ensure!(refused.is_err_and(|e| e.to_string().contains("phases is immutable")), "phases were changed");
-    Ok(())
 }
 
 /// Secrets of the system namespace are read with the controller's rights: only those made for this very revision are.

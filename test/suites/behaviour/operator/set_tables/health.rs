@@ -80,44 +80,6 @@ async fn a_probe_that_fails_says_why() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conditions_of_a_deployment_are_probed() -> Result<()> {
-    let scenario = scenario(World::shared().await?, "probed").await?;
-    let deployment = |name: &str| {
-        json!({
-            "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": name, "namespace": scenario.name},
-            "spec": {
-                "selector": {"matchLabels": {"a": name}},
-                "template": {
-                    "metadata": {"labels": {"a": name}},
-                    "spec": {"nodeSelector": {"no": "where"}, "containers": [{"name": "a", "image": "localhost/none"}]},
-                },
-            },
-        })
-    };
-    let rows = [
-        ("false", "Available", "True", ".status.condition[\"Available\"] is False"),
-        ("none", "Nothing", "True", "missing .status.condition[\"Nothing\"]"),
-    ];
-    for (name, type_, status, _) in rows {
-        let mut spec = spec(&[("one", inline(&[deployment(name)]))]);
-        spec["progressionProbes"] = json!([{
-            "selector": {"type": "GroupKind", "groupKind": {"group": "apps", "kind": "Deployment"}},
-            "assertions": [has_condition(type_, status)],
-        }]);
-        create(&scenario, name, spec).await?;
-    }
-    for (name, _, _, text) in rows {
-        let set = format!("{}-{name}", scenario.name);
-        let message = format!("Object Deployment.apps/v1 {}/{name}: {text}", scenario.name);
-        shows(&scenario, &set, Available, &format!("False/ProbeFailure/{message}")).await?;
-        patch(&scenario, &set, json!({"spec": {"lifecycleState": "Archived"}})).await?;
-        shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
-    }
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_selector_and_missing_accounts_are_told() -> Result<()> {
     let scenario = scenario(World::shared().await?, "told").await?;
     let phases = || spec(&[("one", inline(&[map(&scenario, "a")]))]);

@@ -10,10 +10,7 @@ use crate::kinds::crd;
 async fn a_status_of_an_older_generation_does_not_count() -> Result<()> {
     let scenario = scenario(World::shared().await?, "outdated").await?;
     let group = scenario.group();
-    let mut rules = rules_for(&[], &scenario.name)?;
-    let verbs = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    rules.allow_in_namespace(&[&group], &["beacons"], &verbs);
-    grant(&scenario.client, &scenario.name, ACCOUNT, &rules).await?;
+    scenario.account_for(ACCOUNT, &[&group], &["beacons"]).await?;
     let mut kind = serde_json::to_value(crd(&group, "Beacon")?)?;
     kind["spec"]["versions"][0]["subresources"] = json!({"status": {}});
     scenario.crds().make(kind).await?;

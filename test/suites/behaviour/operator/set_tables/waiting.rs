@@ -25,8 +25,8 @@ async fn an_error_makes_what_was_available_unknown() -> Result<()> {
     let text = told.strip_prefix("True/Retrying/").context("another reason")?;
     shows(&scenario, &set, Available, &format!("Unknown/Reconciling/{text}")).await?;
     let advice = "Give the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
-    shows(&scenario, &set, Ready, &format!("False/Blocked/{text}\n{advice}")).await?;
-    shows(&scenario, &set, Stalled, &format!("True/Blocked/{text}\n{advice}")).await?;
+    shows(&scenario, &set, Ready, &format!("False/Blocked/{text}. {advice}")).await?;
+    shows(&scenario, &set, Stalled, &format!("True/Blocked/{text}. {advice}")).await?;
     shows(&scenario, &set, Succeeded, "True/Succeeded/Revision succeeded rolling out.").await?;
     ensure!(verdict(&scenario, &set).await? == Status::Failed, "somebody has to act");
     replace_rules(&scenario, &rules).await?;
@@ -136,8 +136,8 @@ async fn a_deadline_that_passes_replaces_what_was_told() -> Result<()> {
     let done = in_time(&scenario).await?;
     content_that_the_api_let_change_blocks(&scenario).await?;
     objects_that_may_not_be_watched_are_looked_at(&scenario).await?;
-    let advice = "\nGive the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
-    let waits = format!("\nWaiting for ConfigMap {}/sick: ", scenario.name);
+    let advice = ". Give the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names.";
+    let waits = format!(" Waiting for ConfigMap {}/sick: ", scenario.name);
     let rolling = "Revision 7.0.0 is rolling out.";
     for (set, last, advice) in [(&unhealthy, rolling, waits.as_str()), (&errors, error, advice)] {
         let reason = "ProgressDeadlineExceeded";

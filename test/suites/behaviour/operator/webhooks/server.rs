@@ -1,12 +1,11 @@
 //! The operator's part of its webhooks, played by the test: a server behind the rendered Service that shows the
 //! certificate of the Secret.
 
-use std::{net::UdpSocket, sync::Mutex};
+use std::sync::Mutex;
 
 use axum::{Json, Router, extract::State, http::Uri};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use olm_runtime::{ServerLimits, listen, serve};
-use olm_test::prelude::*;
+use olm_test::{cluster::own_address, prelude::*};
 use rustls::{
     ServerConfig,
     crypto::aws_lc_rs,
@@ -57,21 +56,8 @@ impl WebhookServer {
             Arc::clone(&shared),
             stop.clone(),
         ));
-        let slice: EndpointSlice = serde_json::from_value(json!({
-            "metadata": {
-                "name": format!("{}-test", scenario.name),
-                "labels": {
-                    "kubernetes.io/service-name": bundle::service_name(&scenario.name),
-                    "endpointslice.kubernetes.io/managed-by": "olm-test",
-                },
-            },
-            "addressType": "IPv4",
-            "ports": [{"name": "443", "port": port, "protocol": "TCP"}],
-            "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
-        }))?;
-        Api::namespaced(scenario.client.clone(), &scenario.name)
-            .create(&PostParams::default(), &slice)
-            .await?;
+        let service = bundle::service_name(&scenario.name);
+        scenario.world.cluster.lead_here(&scenario.name, &service, port).await?;
         Ok(Self { shared, _stop: stop.drop_guard() })
     }
 
@@ -84,13 +70,6 @@ impl WebhookServer {
     pub(crate) fn shows_another_than(&self, certificate: &str) -> bool {
         self.shared.serving.lock().unwrap().as_ref().is_some_and(|(shown, _)| shown != certificate)
     }
-}
-
-/// An address of this machine that is none of loopback's, which no EndpointSlice may hold. Nothing is sent.
-fn own_address() -> Result<String> {
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
-    socket.connect("192.0.2.1:9").context("this machine has no address but loopback's")?;
-    Ok(socket.local_addr()?.ip().to_string())
 }
 
 /// Shows whatever certificate the Secret holds.

@@ -6,7 +6,7 @@
 //! which would give the key of every self-signed registry in the trust folder power over all names: issuers have
 //! to be allowed to sign, trusted ones included.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
@@ -157,19 +157,11 @@ impl ServerCertVerifier for Verifier {
 }
 
 /// Every path to a trusted certificate has an issuer that may not sign.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the server's certificate was signed with a certificate that may not sign it: one that has expired, is not of an authority, or is for other uses"
+)]
 struct NoIssuer;
-
-impl fmt::Display for NoIssuer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(
-            "the server's certificate was signed with a certificate that may not sign it: one that has expired, \
-             is not of an authority, or is for other uses",
-        )
-    }
-}
-
-impl std::error::Error for NoIssuer {}
 
 fn parse(der: &[u8]) -> Option<X509Certificate<'_>> {
     X509Certificate::from_der(der)

@@ -1,0 +1,241 @@
+//! The controller of OperatorGroups: finds their namespaces, labels those, makes the ClusterRoles of the APIs that the
+//! operators of a group provide, and reports.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    core::v1::{Namespace, ServiceAccount},
+    rbac::v1::ClusterRole,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use olm_api_classic::{
+    ClusterServiceVersion, OperatorGroup,
+    names::{OWNER_KIND_LABEL, OWNER_LABEL, OWNER_NAMESPACE_LABEL, PROVIDED_APIS_ANNOTATION},
+};
+use olm_classic_core::{
+    csv::{Phase, chain},
+    group::{
+        membership::Group,
+        provided::{self, Apis, Member, pruned},
+        roles::group_roles,
+        status::{Findings, status},
+        targets::{NAMESPACE_LABEL_PREFIX, Namespaces, namespace_labels, selector, targets},
+    },
+};
+use olm_objectset::label_selector_matches;
+use olm_runtime::{Clock, Next, ObjectWriter, api_text, bounded, if_exists, patch_as};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    objects::{WriteError, contains, delete_labelled, ensure},
+    operators::{FIELD_MANAGER, Interest, Objects, all, within},
+};
+
+/// Everything a reconcile needs.
+#[derive(Clone)]
+pub(crate) struct Reconciler {
+    pub(crate) client: Client,
+    pub(crate) groups: Objects<OperatorGroup>,
+    pub(crate) csvs: Objects<ClusterServiceVersion>,
+    pub(crate) namespaces: Objects<Namespace>,
+    pub(crate) objects: Arc<ObjectWriter<OperatorGroup>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) leader: watch::Receiver<bool>,
+}
+
+impl olm_runtime::Reconciler for Reconciler {
+    type Object = OperatorGroup;
+    type Interest = Interest;
+
+    const CONDITION: &'static str = "MultipleOperatorGroup";
+
+    fn state(group: &OperatorGroup) -> Option<(&str, &str)> {
+        let conditions = &group.status.as_ref()?.conditions;
+        let condition = conditions.iter().find(|condition| condition.type_ == Self::CONDITION)?;
+        Some((&condition.status, &condition.reason))
+    }
+
+    async fn reconcile(&self, group: &OperatorGroup) -> (Next, BTreeSet<Interest>) {
+        let namespace = group.namespace().unwrap_or_default();
+        if let Some(left) = self.objects.behind(group) {
+            return (Next::After(left), BTreeSet::from([Interest::Part]));
+        }
+        if !*self.leader.borrow() || group.metadata.deletion_timestamp.is_some() {
+            return (Next::Await, BTreeSet::from([Interest::Part]));
+        }
+        let interests = [
+            Interest::Part,
+            Interest::Namespaces,
+            Interest::Csvs(namespace.clone()),
+            Interest::Groups(namespace.clone()),
+            Interest::Permissions(namespace),
+        ];
+        let next = match Box::pin(self.settle(group)).await {
+            Ok(next) => next,
+            Err(error) => Next::Retry(error),
+        };
+        (next, interests.into())
+    }
+
+    async fn report_panic(&self, _: &OperatorGroup) {}
+}
+
+impl Reconciler {
+    async fn settle(&self, group: &OperatorGroup) -> Result<Next, String> {
+        let namespace = group.namespace().unwrap_or_default();
+        let found = targets(&group.spec, || self.matching(group));
+        let findings = Findings {
+            has_others: within(&self.groups, &namespace).len() > 1,
+            service_account: self.account(group, &namespace).await?,
+            targets: found.clone().ok(),
+        };
+        let after = status(group, &findings, now(&self.clock));
+        let written = self.objects.set_status(group, after).await?;
+        let group = written.as_ref().unwrap_or(group);
+        let known = Group::of(group);
+        self.label_namespaces().await?;
+        self.ensure_roles(&known).await?;
+        self.prune(group, &known).await?;
+        Ok(found.map_or_else(Next::Blocked, |_| Next::Await))
+    }
+
+    /// The namespaces that the selector of a group matches.
+    fn matching(&self, group: &OperatorGroup) -> Namespaces {
+        let Some(selector) = selector(&group.spec) else { return Namespaces::new() };
+        let matches = |namespace: &Namespace| {
+            label_selector_matches(selector, |key| namespace.labels().get(key).map(String::as_str))
+        };
+        all(&self.namespaces).into_iter().filter(matches).map(|namespace| namespace.name_any()).collect()
+    }
+
+    /// The UID of the group's ServiceAccount.
+    async fn account(&self, group: &OperatorGroup, namespace: &str) -> Result<Option<String>, String> {
+        let Some(name) = group.spec.service_account_name.as_deref().filter(|name| !name.is_empty()) else {
+            return Ok(None);
+        };
+        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
+        let found = bounded(api.get_metadata_opt(name)).await;
+        let found = found.map_err(|error| format!("reading ServiceAccount {name}: {}", api_text(&error)))?;
+        Ok(found.and_then(|account| account.uid()))
+    }
+
+    /// Gives every namespace the labels of the groups that select it, and takes those of others away.
+    async fn label_namespaces(&self) -> Result<(), String> {
+        let groups: Vec<(String, Namespaces)> = all(&self.groups)
+            .iter()
+            .map(|group| (group.uid().unwrap_or_default(), Group::of(group).targets))
+            .collect();
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        for namespace in all(&self.namespaces) {
+            let name = namespace.name_any();
+            let wanted = namespace_labels(&name, groups.iter().map(|(uid, targets)| (uid.as_str(), targets)));
+            let known: BTreeSet<String> = namespace
+                .labels()
+                .keys()
+                .filter(|label| label.starts_with(NAMESPACE_LABEL_PREFIX))
+                .cloned()
+                .collect();
+            if known == wanted || namespace.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let removed = known.difference(&wanted).map(|label| (label.clone(), Value::Null));
+            let added = wanted.difference(&known).map(|label| (label.clone(), Value::from("")));
+            let labels: serde_json::Map<String, Value> = removed.chain(added).collect();
+            let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+            let written = if_exists(api.patch(&name, &patch_as(FIELD_MANAGER), &patch)).await;
+            written.map_err(|error| format!("labelling Namespace {name}: {}", api_text(&error)))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the ClusterRoles that gather those of the group's APIs.
+    async fn ensure_roles(&self, group: &Group) -> Result<(), String> {
+        let api: Api<ClusterRole> = Api::all(self.client.clone());
+        for role in group_roles(group) {
+            let ours = |found: &ClusterRole| owner_of(found.labels()) == owner_of(role.labels());
+            let same = |found: &Value, wanted: &Value| {
+                found["aggregationRule"] == wanted["aggregationRule"]
+                    && contains(&found["metadata"], &wanted["metadata"])
+            };
+            ensure(&api, &role, ours, same).await.map_err(|error| text(&role.name_any(), &error))?;
+        }
+        Ok(())
+    }
+
+    /// Takes APIs that no operator of the group provides any more out of its list.
+    async fn prune(&self, group: &OperatorGroup, known: &Group) -> Result<(), String> {
+        let members: Vec<Member> = within(&self.csvs, &known.namespace).iter().filter_map(member).collect();
+        let Some(apis) = pruned(known, &members) else { return Ok(()) };
+        set_provided(&self.client, group, &apis).await
+    }
+
+    /// Removes what was made for groups that are gone, until `shutdown`.
+    pub(crate) async fn sweep(
+        self,
+        mut gone: mpsc::UnboundedReceiver<OperatorGroup>,
+        shutdown: CancellationToken,
+    ) {
+        while let Some(Some(group)) = shutdown.run_until_cancelled(gone.recv()).await {
+            if !*self.leader.borrow() {
+                continue;
+            }
+            let (namespace, name) = (group.namespace().unwrap_or_default(), group.name_any());
+            let labels = format!(
+                "{OWNER_KIND_LABEL}=OperatorGroup,{OWNER_NAMESPACE_LABEL}={namespace},{OWNER_LABEL}={name}"
+            );
+            let api: Api<ClusterRole> = Api::all(self.client.clone());
+            if let Err(error) = delete_labelled(&api, &labels, |_| true, |_| api.clone()).await {
+                tracing::warn!(group = format!("{namespace}/{name}"), %error, "ClusterRoles of a deleted OperatorGroup stay");
+            }
+            if let Err(error) = self.label_namespaces().await {
+                tracing::warn!(error, "labels of a deleted OperatorGroup stay");
+            }
+        }
+    }
+}
+
+/// Sets the APIs that a group lists, as they were looked at.
+pub(crate) async fn set_provided(client: &Client, group: &OperatorGroup, apis: &Apis) -> Result<(), String> {
+    let api: Api<OperatorGroup> = Api::namespaced(client.clone(), &group.namespace().unwrap_or_default());
+    let patch = json!({"metadata": {
+        "resourceVersion": group.metadata.resource_version,
+        "annotations": {PROVIDED_APIS_ANNOTATION: provided::annotation(apis)},
+    }});
+    let params: PatchParams = patch_as(FIELD_MANAGER);
+    let written = if_exists(api.patch(&group.name_any(), &params, &Patch::Merge(patch))).await;
+    written
+        .map(|_| ())
+        .map_err(|error| format!("writing the APIs of {}: {}", group.name_any(), api_text(&error)))
+}
+
+/// An operator, as far as it matters to the APIs of its group.
+fn member(csv: &ClusterServiceVersion) -> Option<Member> {
+    let is_deleted = csv.metadata.deletion_timestamp.is_some();
+    let is_new = matches!(chain::phase(csv), Phase::None | Phase::Pending) && !is_deleted;
+    let apis = provided::apis(csv).ok().filter(|_| !chain::is_copy(csv))?;
+    Some(Member { provided: apis.provided, is_new })
+}
+
+/// The owner that labels name.
+pub(crate) fn owner_of(labels: &std::collections::BTreeMap<String, String>) -> [Option<&String>; 3] {
+    [OWNER_KIND_LABEL, OWNER_NAMESPACE_LABEL, OWNER_LABEL].map(|label| labels.get(label))
+}
+
+fn text(name: &str, error: &WriteError) -> String {
+    match error {
+        WriteError::Foreign(text) => text.clone(),
+        WriteError::Api(error) => format!("writing {name}: {}", api_text(error)),
+    }
+}
+
+/// A time of the API, in whole seconds.
+pub(crate) fn now(clock: &Arc<dyn Clock>) -> Timestamp {
+    let now = clock.now();
+    Timestamp::from_second(now.as_second()).unwrap_or(now)
+}

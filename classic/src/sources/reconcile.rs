@@ -1,0 +1,495 @@
+//! One CatalogSource: observe its content, act on the cluster, report.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use catalogd::{CatalogStore, CatalogdError, Fetcher, Generation, in_progress};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, Client, ResourceExt};
+use olm_api_classic::{
+    CatalogSource, ConfigMapReference,
+    names::{IMAGE_TEMPLATE_ANNOTATION, SERVE_ANNOTATION},
+};
+use olm_classic_core::source::{
+    polling::{self, Polling},
+    service,
+    status::{Health, Report, Server, status},
+    target::{Target, target},
+    template::{Resolution, resolve},
+    texts,
+};
+use olm_image::{Puller, Reference};
+use olm_runtime::{Chance, Clock, Job, Next, ObjectWriter, PANIC_REPORT, api_text, bounded};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{
+    Interest, Options, SourceMetrics, act,
+    content::{self, FetchJobs, Unusable},
+    now,
+    replicas::Replicas,
+    servers::{Place, Servers, VISIT_INTERVAL, Visits},
+    version::Version,
+};
+use crate::{Content, Contents, SourceKey, readings::Readings};
+
+/// Time to the next look at the pull Secrets of a source whose image cannot be pulled.
+const CREDENTIALS_CHECK: Duration = Duration::from_secs(5);
+
+/// Everything a reconcile needs.
+#[derive(Clone)]
+pub(super) struct Reconciler {
+    pub(super) client: Client,
+    pub(super) store: Arc<CatalogStore>,
+    pub(super) contents: Contents,
+    pub(super) readings: Readings,
+    pub(super) replicas: Replicas,
+    pub(super) puller: Puller,
+    pub(super) fetcher: Arc<Fetcher>,
+    pub(super) jobs: FetchJobs,
+    pub(super) servers: Arc<Servers>,
+    pub(super) visits: Visits,
+    /// What became of the last Pod that polled, if it came to nothing.
+    pub(super) failed_polls: Arc<Mutex<BTreeMap<SourceKey, String>>>,
+    pub(super) objects: Arc<ObjectWriter<CatalogSource>>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) chance: Chance,
+    pub(super) version: Version,
+    pub(super) metrics: SourceMetrics,
+    pub(super) options: Options,
+    pub(super) leader: watch::Receiver<bool>,
+}
+
+/// One reconcile of a source.
+pub(super) struct Pass<'a> {
+    pub(super) source: &'a CatalogSource,
+    pub(super) key: SourceKey,
+    pub(super) slot: String,
+    pub(super) report: Report,
+    pub(super) interests: BTreeSet<Interest>,
+}
+
+impl Pass<'_> {
+    /// Reports the Service that clients use, which wakes the source from then on.
+    pub(super) fn set_server(&mut self, service: &str, state: &'static str) {
+        let namespace = self.key.namespace.clone();
+        self.interests.insert(Interest::Object(format!("{namespace}/{service}")));
+        let address = service::address(service, &namespace);
+        self.report.server = Some(Server { service: Some((service.to_owned(), namespace)), address, state });
+    }
+}
+
+impl olm_runtime::Reconciler for Reconciler {
+    type Object = CatalogSource;
+    type Interest = Interest;
+
+    const CONDITION: &'static str = "Ready";
+
+    fn state(source: &CatalogSource) -> Option<(&str, &str)> {
+        let conditions = &source.status.as_ref()?.conditions;
+        let ready = conditions.iter().find(|condition| condition.type_ == Self::CONDITION)?;
+        Some((&ready.status, &ready.reason))
+    }
+
+    /// Reconciles one source, as far as that is this replica's part.
+    async fn reconcile(&self, source: &CatalogSource) -> (Next, BTreeSet<Interest>) {
+        if let Some(left) = self.objects.behind(source) {
+            return (Next::After(left), BTreeSet::from([Interest::Part]));
+        }
+        let key = SourceKey::of(source);
+        if source.metadata.deletion_timestamp.is_some() {
+            self.forget(&key);
+            return (Next::Await, BTreeSet::new());
+        }
+        let interests = [Interest::Part, Interest::Job(key.to_string()), Interest::Object(key.to_string())];
+        let interests = BTreeSet::from(interests);
+        let template = source.annotations().get(IMAGE_TEMPLATE_ANNOTATION).map(|template| {
+            resolve(template, self.version.get().as_ref(), |text| Reference::parse(text).is_ok())
+        });
+        let templated = match self.templated(source, template.as_ref()).await {
+            Ok(templated) => templated,
+            Err(error) => return (Next::Retry(format!("setting spec.image: {error}")), interests),
+        };
+        let source = templated.as_ref().unwrap_or(source);
+        let report = Report { template, ..Report::default() };
+        let mut pass = Pass { source, slot: content::slot(&key), key, report, interests };
+        let next = Box::pin(self.pass(&mut pass)).await;
+        self.offer(&pass);
+        if !matches!(pass.report.health, Health::Pending(_)) {
+            self.contents.tried(&pass.key);
+        }
+        let state = pass.report.server.as_ref().map(|server| server.state);
+        self.metrics.set(&pass.key, state == Some(texts::READY));
+        let next = match self.write(&pass).await {
+            Ok(()) => next,
+            Err(error) => Next::Retry(format!("writing status: {error}")),
+        };
+        (next, pass.interests)
+    }
+
+    /// Reports on the source that its reconcile panicked.
+    async fn report_panic(&self, source: &CatalogSource) {
+        let mut after = source.status.clone().unwrap_or_default();
+        let report = Report { health: Health::Failed(PANIC_REPORT.to_owned()), ..Report::default() };
+        after.conditions = status(&after, &report, source.metadata.generation, now(&self.clock)).conditions;
+        if self.leads()
+            && let Err(error) = self.objects.set_status(source, after).await
+        {
+            tracing::warn!(source = %SourceKey::of(source), error, "reporting a panic");
+        }
+    }
+}
+
+impl Reconciler {
+    /// The source with the image that its template makes, if it has another one: the leader writes it.
+    async fn templated(
+        &self,
+        source: &CatalogSource,
+        template: Option<&Resolution>,
+    ) -> Result<Option<CatalogSource>, String> {
+        let Some(Resolution::Image(image)) = template else { return Ok(None) };
+        if source.spec.image.as_ref() == Some(image) {
+            return Ok(None);
+        }
+        if self.leads() {
+            let written = act::set_image(&self.client, source, image).await?;
+            if let Some(written) = &written {
+                self.objects.wrote(written);
+            }
+            return Ok(written);
+        }
+        let mut source = source.clone();
+        source.spec.image = Some(image.clone());
+        Ok(Some(source))
+    }
+
+    /// Forgets a source that is gone, and its content.
+    pub(super) fn forget(&self, key: &SourceKey) {
+        let slot = content::slot(key);
+        // First: a job must not install content after the removal.
+        self.jobs.release(&key.to_string());
+        self.visits.release(&key.to_string());
+        self.servers.forget(&slot);
+        self.failed_polls.lock().remove(key);
+        self.fetcher.forget(&slot);
+        self.readings.forget(&slot);
+        self.contents.set(key, None);
+        self.contents.tried(key);
+        self.metrics.forget(key);
+        let store = Arc::clone(&self.store);
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = store.remove(&slot) {
+                tracing::warn!(slot, %error, "content of a deleted CatalogSource stays until the next start");
+            }
+        });
+    }
+
+    pub(super) fn leads(&self) -> bool {
+        *self.leader.borrow()
+    }
+
+    async fn pass(&self, pass: &mut Pass<'_>) -> Next {
+        let annotation = pass.source.annotations().get(SERVE_ANNOTATION).map(String::as_str);
+        let target = target(&pass.source.spec, annotation, self.options.pods);
+        // What was read for another spec must not come after what is read for this one.
+        let name = pass.key.to_string();
+        if !matches!(target, Ok(Target::Image { in_pod: false, .. })) {
+            self.jobs.release(&name);
+        }
+        if matches!(target, Ok(Target::ConfigMap(_)) | Err(_)) {
+            self.visits.release(&name);
+        }
+        match target {
+            Err(message) => {
+                let advice =
+                    "Correct spec: a grpc source needs image or address, a configmap source needs configMap.";
+                pass.report.health = self.failed(pass, format!("{message}. {advice}"));
+                pass.report.problem = Some((texts::SPEC_INVALID, message));
+                Next::Await
+            }
+            Ok(Target::ConfigMap(name)) => self.config_map(pass, &name).await,
+            Ok(Target::Image { reference, in_pod: true }) => self.pod(pass, &reference).await,
+            Ok(Target::Image { reference, in_pod: false }) => self.image(pass, &reference).await,
+            Ok(Target::Address(address)) => self.address(pass, &address),
+        }
+    }
+
+    async fn config_map(&self, pass: &mut Pass<'_>, name: &str) -> Next {
+        pass.interests.insert(Interest::ConfigMap(format!("{}/{name}", pass.key.namespace)));
+        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &pass.key.namespace);
+        let map = match bounded(api.get(name)).await {
+            Ok(map) => map,
+            Err(error) => {
+                let message = texts::config_map_failed(name, &api_text(&error));
+                return self.trouble(pass, texts::CONFIG_MAP, message);
+            }
+        };
+        let owned =
+            if self.leads() { act::own_config_map(&self.client, pass.source, &map).await } else { Ok(None) };
+        let map = match owned {
+            Ok(owned) => owned.unwrap_or(map),
+            Err(cause) => return self.trouble(pass, texts::CONFIG_MAP, texts::config_map_owner(&cause)),
+        };
+        pass.report.config_map = Some(ConfigMapReference {
+            name: name.to_owned(),
+            namespace: pass.key.namespace.clone(),
+            uid: map.uid(),
+            resource_version: map.resource_version(),
+            last_update_time: None,
+        });
+        let taken = content::take_config_map(&self.store, pass.slot.clone(), &map, now(&self.clock)).await;
+        let (state, next) = match taken {
+            Ok(_) => {
+                pass.report.health = Health::Serving(format!("Serving the content of ConfigMap {name}."));
+                (texts::READY, Next::Await)
+            }
+            Err(Unusable::Content(cause)) => {
+                let text = format!(
+                    "ConfigMap {name} is not a catalog: {cause}. Correct it; it is then read at once."
+                );
+                pass.report.health = self.failed(pass, text.clone());
+                (self.state_of_earlier(pass), Next::Blocked(text))
+            }
+            Err(Unusable::Store(cause)) => {
+                pass.report.health = self.failed(pass, format!("The content cannot be stored: {cause}."));
+                (self.state_of_earlier(pass), Next::Retry(cause))
+            }
+        };
+        self.serve(pass, state).await.unwrap_or(next)
+    }
+
+    async fn image(&self, pass: &mut Pass<'_>, reference: &str) -> Next {
+        let now = now(&self.clock);
+        let polling = polling::polling(pass.source).filter(|_| !reference.contains('@'));
+        let invalid = polling::polling(pass.source).and_then(|polling| polling.error);
+        pass.report.problem = invalid.map(|message| (texts::INVALID_INTERVAL, message));
+        let held = self.store.generation(&pass.slot);
+        // Newer content is there before it is noted which it is.
+        let resolved = self.store.resolution(&pass.slot).filter(|known| known.source == reference);
+        let noted = resolved.as_ref().map(|known| known.reference.as_str());
+        let is_held = noted.is_some() && noted == held.as_deref().map(Generation::reference);
+        let wait = polling.as_ref().map(|polling| polling::next_check(pass.source, polling, now));
+        let name = pass.key.to_string();
+        if is_held && wait != Some(Duration::ZERO) && !self.jobs.is_wanted(&name) {
+            return self.settled(pass, polling.as_ref(), now).await;
+        }
+        let secrets = content::pull_secrets(&self.client, pass.source).await;
+        let (registry, credentials) = match self.registry(pass, &secrets).await {
+            Ok(found) => found,
+            Err(cause) => {
+                let cause = texts::ensure_failed(&cause);
+                let _ = self.trouble(pass, texts::REGISTRY_SERVER, cause.clone());
+                return Next::RetryWithin(cause, CREDENTIALS_CHECK);
+            }
+        };
+        // With other credentials it is another job: what failed is not held back any longer.
+        let job = format!("{} {reference} {credentials}", pass.slot);
+        let request = self.jobs.request(&name, &job, |context| {
+            let (slot, source) = (pass.slot.clone(), reference.to_owned());
+            Arc::clone(&self.fetcher).fetch(slot, source, registry, context)
+        });
+        match request {
+            Job::Done(fetched) => {
+                self.visits.release(&name);
+                let polled_at = fetched.resolution.polled_at;
+                if polling.is_some() && resolved.is_some() {
+                    pass.report.polled = Some(polled_at);
+                }
+                let (store, slot) = (Arc::clone(&self.store), pass.slot.clone());
+                let noted =
+                    tokio::task::spawn_blocking(move || store.set_resolution(&slot, &fetched.resolution));
+                if let Ok(Err(error)) = noted.await {
+                    return Next::Retry(error.to_string());
+                }
+                self.settled(pass, polling.as_ref(), now).await
+            }
+            Job::Running { failed: Some(error), .. } if error.is_no_catalog() => {
+                self.pod(pass, reference).await
+            }
+            // It ran in a Pod when it was read last, and probably does again.
+            Job::Running { .. } if held.as_deref().is_some_and(|held| !content::is_of_image(held)) => {
+                Next::After(VISIT_INTERVAL)
+            }
+            Job::Running { elapsed, progress, failed } => {
+                let (message, again) = in_progress(reference, elapsed, progress.as_ref(), failed.is_some());
+                if message.is_none() && failed.is_none() && held.is_some() {
+                    // Most checks are over before there is anything to report.
+                    let _ = self.settled(pass, polling.as_ref(), now).await;
+                    return Next::After(again);
+                }
+                let text = message.unwrap_or_else(|| format!("{reference}: waiting for the registry"));
+                self.pending(pass, &text, failed.as_deref()).await.unwrap_or(Next::After(again))
+            }
+            Job::Failed { error, .. } if error.is_no_catalog() => self.pod(pass, reference).await,
+            Job::Failed { error, wait, is_new } => {
+                // Secrets are read one by one, not watched: that would take permission to list those of all namespaces.
+                let wait = if secrets.is_empty() { wait } else { wait.min(CREDENTIALS_CHECK) };
+                self.not_pulled(pass, &error, wait, is_new).await
+            }
+        }
+    }
+
+    /// The image cannot be pulled, or is no good.
+    async fn not_pulled(
+        &self,
+        pass: &mut Pass<'_>,
+        error: &CatalogdError,
+        wait: Duration,
+        is_new: bool,
+    ) -> Next {
+        let text = error.to_string();
+        let advice = error.advice().map(|advice| format!(" {advice}")).unwrap_or_default();
+        pass.report.health = self.failed(pass, format!("{text}.{advice}"));
+        let next = match (error.is_terminal(), is_new) {
+            (true, _) => Next::Blocked(text),
+            (false, true) => Next::RetryAfter(text, wait),
+            (false, false) => Next::After(wait),
+        };
+        let state = self.state_of_earlier(pass);
+        self.serve(pass, state).await.unwrap_or(next)
+    }
+
+    /// The content of the source is here.
+    async fn settled(&self, pass: &mut Pass<'_>, polling: Option<&Polling>, now: Timestamp) -> Next {
+        let held = self.store.generation(&pass.slot);
+        let reference = held.as_deref().map(Generation::reference).unwrap_or_default();
+        pass.report.health = Health::Serving(format!("Serving {reference}."));
+        let next = polling.map_or(Next::Await, |polling| {
+            let left = match pass.report.polled {
+                Some(_) => polling.interval,
+                None => polling::next_check(pass.source, polling, now),
+            };
+            Next::After(polling::jittered(left, self.chance.fraction()).max(Duration::from_secs(1)))
+        });
+        self.serve(pass, texts::READY).await.unwrap_or(next)
+    }
+
+    /// Content is on its way. A failure of the last attempt stays reported.
+    async fn pending(&self, pass: &mut Pass<'_>, text: &str, failed: Option<&CatalogdError>) -> Option<Next> {
+        let has_earlier = self.store.generation(&pass.slot).is_some();
+        pass.report.health = match failed {
+            Some(error) => self.failed(pass, format!("{error}. Another attempt runs.")),
+            None if has_earlier => Health::ServingEarlier(format!("Newer content is being pulled: {text}.")),
+            None => Health::Pending(format!("Pulling {text}.")),
+        };
+        let state = if has_earlier { texts::READY } else { texts::CONNECTING };
+        self.serve(pass, state).await
+    }
+
+    /// The registry as credentials in Secrets see it, within the disk of the source's namespace, and a text that changes with
+    /// the credentials.
+    async fn registry(
+        &self,
+        pass: &Pass<'_>,
+        secrets: &[(String, String)],
+    ) -> Result<(Arc<Puller>, String), String> {
+        let (puller, credentials) = content::puller(&self.client, &self.puller, secrets).await?;
+        Ok((Arc::new(puller.with_disk(self.store.disk_of(&pass.slot))), credentials))
+    }
+
+    /// Reads the content of a registry server, and reports what became of it. `server` reports the state of the connection.
+    pub(super) fn visit(
+        &self,
+        pass: &mut Pass<'_>,
+        place: Place,
+        advice: &str,
+        server: impl Fn(&mut Pass<'_>, &'static str),
+    ) -> Next {
+        let (name, address) = (pass.key.to_string(), place.address.clone());
+        let job = format!("{name} {address} {}", place.pod.as_deref().unwrap_or_default());
+        let job = self.visits.request(&name, &job, |context| {
+            let visit = Arc::clone(&self.servers).visit(pass.key.clone(), place, context.cancelled);
+            async move { Ok(visit.await) }
+        });
+        match job {
+            Job::Done(Ok(())) => {
+                server(pass, texts::READY);
+                let text = format!("Serving the content of the registry server at {address}.");
+                pass.report.health = Health::Serving(text);
+                Next::After(VISIT_INTERVAL)
+            }
+            Job::Done(Err(unread)) => {
+                server(pass, unread.state);
+                pass.report.health = self.failed(pass, format!("{}. {advice}", unread.text));
+                Next::After(unread.again)
+            }
+            Job::Running { .. } => {
+                let connection =
+                    pass.source.status.as_ref().and_then(|status| status.connection_state.as_ref());
+                let known = connection.filter(|known| known.address.as_ref() == Some(&address));
+                let state = known.and_then(|known| texts::state(&known.last_observed_state));
+                server(pass, state.unwrap_or(texts::CONNECTING));
+                if state.is_none() {
+                    pass.report.health = Health::Pending(format!("Connecting to {address}."));
+                }
+                Next::Await
+            }
+            Job::Failed { error, wait, .. } => Next::RetryAfter(error.to_string(), wait),
+        }
+    }
+
+    /// Makes the Service and reports it; what is to happen instead if that fails.
+    async fn serve(&self, pass: &mut Pass<'_>, state: &'static str) -> Option<Next> {
+        let ensured = match service::name(&pass.key.name) {
+            Ok(name) if self.leads() => {
+                let own = self.options.advertised;
+                let advertised = own.map(|own| (own, self.replicas.addresses(own)));
+                let made = act::ensure_service(&self.client, pass.source, &name, advertised, false).await;
+                made.map(|()| name)
+            }
+            other => other,
+        };
+        match ensured {
+            Ok(name) => {
+                pass.set_server(&name, state);
+                None
+            }
+            Err(cause) => {
+                let what = format!("service: {}", pass.key.name);
+                let message = texts::ensure_failed(&texts::ensuring(&what, &cause));
+                Some(self.trouble(pass, texts::REGISTRY_SERVER, message))
+            }
+        }
+    }
+
+    /// Reports a problem that upstream reports too. It is tried again.
+    pub(super) fn trouble(&self, pass: &mut Pass<'_>, reason: &'static str, message: String) -> Next {
+        pass.report.health = self.failed(pass, format!("{message}."));
+        pass.report.problem = Some((reason, message.clone()));
+        Next::Retry(message)
+    }
+
+    /// What is wrong, and whether earlier content is served all the same.
+    pub(super) fn failed(&self, pass: &Pass<'_>, text: String) -> Health {
+        match self.store.generation(&pass.slot) {
+            Some(held) => Health::ServingEarlier(format!("{text} Still serving {}.", held.reference())),
+            None => Health::Failed(text),
+        }
+    }
+
+    fn state_of_earlier(&self, pass: &Pass<'_>) -> &'static str {
+        if self.store.generation(&pass.slot).is_some() { texts::READY } else { texts::TRANSIENT_FAILURE }
+    }
+
+    /// Offers the content that is here to the other parts of the process.
+    fn offer(&self, pass: &Pass<'_>) {
+        let content = self
+            .store
+            .generation(&pass.slot)
+            .map(|generation| Content { source: Arc::new(pass.source.clone()), generation });
+        self.contents.set(&pass.key, content);
+    }
+
+    async fn write(&self, pass: &Pass<'_>) -> Result<(), String> {
+        if !self.leads() {
+            return Ok(());
+        }
+        let before = pass.source.status.clone().unwrap_or_default();
+        let after = status(&before, &pass.report, pass.source.metadata.generation, now(&self.clock));
+        self.objects.set_status(pass.source, after).await.map(|_| ())
+    }
+}

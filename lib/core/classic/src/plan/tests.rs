@@ -1,0 +1,2 @@
+mod objects;
+mod phases;

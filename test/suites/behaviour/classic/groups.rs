@@ -1,0 +1,114 @@
+//! OperatorGroups: their namespaces, and what happens when two provide the same API.
+
+use k8s_openapi::api::{core::v1::Namespace, rbac::v1::ClusterRole};
+use olm_test::prelude::*;
+
+use crate::operators::{Operators, define, provides};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_namespaces_of_a_group_are_found_labelled_and_let_go() -> Result<()> {
+    let world = Operators::shared().await?;
+    let (place, other) = (world.place("selecting").await?, world.place("selected").await?);
+    let label = unique_name("team");
+    place.group(json!({"selector": {"matchLabels": {label.clone(): "a"}}})).await?;
+    place.operator("a.v1", json!({})).await?;
+    place.shows("a.v1", "Failed/NoTargetNamespaces").await?;
+    let namespaces: Api<Namespace> = Api::all(place.client.clone());
+    let set = async |value: Value| {
+        let patch = Patch::Merge(json!({"metadata": {"labels": {label.clone(): value}}}));
+        namespaces.patch(&other.namespace, &PatchParams::default(), &patch).await
+    };
+    set("a".into()).await?;
+    place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
+    let group = place.groups.get("g").await?;
+    let found = group.status.clone().map(|status| status.namespaces);
+    ensure!(found == Some(vec![other.namespace.clone()]), "{found:?}");
+    let uid = format!("olm.operatorgroup.uid/{}", group.uid().unwrap_or_default());
+    let is_labelled =
+        async || -> Result<bool> { Ok(namespaces.get(&other.namespace).await?.labels().contains_key(&uid)) };
+    wait::until("the label", DEADLINE, || async { wait::check(is_labelled().await?, || "none".to_owned()) })
+        .await?;
+    let roles: Api<ClusterRole> = Api::all(place.client.clone());
+    let owner = format!("olm.owner.kind=OperatorGroup,olm.owner.namespace={}", place.namespace);
+    let of_group = ListParams::default().labels(&owner);
+    ensure!(roles.list(&of_group).await?.items.len() == 3, "not admin, edit and view");
+    place.groups.delete("g", &DeleteParams::default()).await?;
+    place.shows("a.v1", "Failed/NoOperatorGroup").await?;
+    wait::until("label and roles to go", DEADLINE, || async {
+        let left = roles.list(&of_group).await?.items.len();
+        let is_labelled = is_labelled().await?;
+        wait::check(left == 0 && !is_labelled, || format!("{left} roles, label: {is_labelled}"))
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_groups_stop_an_operator_until_one_is_left() -> Result<()> {
+    let world = Operators::shared().await?;
+    let place = world.place("several").await?;
+    place.group(json!({"serviceAccountName": "nobody"})).await?;
+    let second = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "h"}, "spec": {},
+    });
+    place.groups.create(&PostParams::default(), &serde_json::from_value(second)?).await?;
+    place.operator("a.v1", json!({})).await?;
+    place.shows("a.v1", "Failed/TooManyOperatorGroups").await?;
+    let conditions = async || -> Result<Vec<String>> {
+        let status = place.groups.get("g").await?.status.unwrap_or_default();
+        Ok(status.conditions.iter().map(|one| format!("{} {}", one.type_, one.reason)).collect())
+    };
+    let account = "OperatorGroupServiceAccount ServiceAccountNotFound".to_owned();
+    let both = [account.clone(), "MultipleOperatorGroup MultipleOperatorGroupsFound".to_owned()];
+    wait::until("both conditions", DEADLINE, || async {
+        let found = conditions().await?;
+        wait::check(both.iter().all(|one| found.contains(one)), || format!("{found:?}"))
+    })
+    .await?;
+    place.groups.delete("h", &DeleteParams::default()).await?;
+    wait::until("one condition", DEADLINE, || async {
+        let found = conditions().await?;
+        wait::check(found == [account.clone()], || format!("{found:?}"))
+    })
+    .await
+}
+
+/// The outcomes of the rules of intersection on a real API server.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_groups_do_not_provide_one_api_in_a_namespace() -> Result<()> {
+    let world = Operators::shared().await?;
+    define(&world.cluster, "shades", "Shade")?;
+    let (first, second) = (world.place("first").await?, world.place("second").await?);
+    first.group(json!({"targetNamespaces": [first.namespace]})).await?;
+    second.group(json!({"targetNamespaces": [first.namespace, second.namespace]})).await?;
+    // Its API is added to the group.
+    first.operator("a.v1", provides("shades", "Shade")).await?;
+    first.shows("a.v1", "Succeeded/InstallSucceeded").await?;
+    ensure!(first.provided().await? == "Shade.v1.operators.example.com");
+    // Another group must not add it.
+    second.operator("b.v1", provides("shades", "Shade")).await?;
+    second.shows("b.v1", "Failed/InterOperatorGroupOwnerConflict").await?;
+    ensure!(second.deployments.get_opt("b-v1").await?.is_none(), "it runs");
+    first.shows("a.v1", "Succeeded/InstallSucceeded").await?;
+    // Until the first operator is gone: then its group does not list the API any more.
+    first.csvs.delete("a.v1", &DeleteParams::default()).await?;
+    first.gone("a.v1").await?;
+    second.shows("b.v1", "Succeeded/InstallSucceeded").await?;
+    ensure!(
+        first.provided().await?.is_empty() && second.provided().await? == "Shade.v1.operators.example.com"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_static_group_lists_what_its_administrator_wrote() -> Result<()> {
+    let world = Operators::shared().await?;
+    define(&world.cluster, "blinds", "Blind")?;
+    let place = world.place("static").await?;
+    place.group(json!({"targetNamespaces": [place.namespace], "staticProvidedAPIs": true})).await?;
+    place.operator("a.v1", provides("blinds", "Blind")).await?;
+    place.shows("a.v1", "Failed/CannotModifyStaticOperatorGroupProvidedAPIs").await?;
+    let annotation = json!({"olm.providedAPIs": "Blind.v1.operators.example.com"});
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotation}}));
+    place.groups.patch("g", &PatchParams::default(), &patch).await?;
+    place.shows("a.v1", "Succeeded/InstallSucceeded").await.map(drop)
+}

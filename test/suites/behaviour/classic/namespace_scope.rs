@@ -1,0 +1,25 @@
+//! `--resolution=Namespace`: all Subscriptions of a namespace are resolved together, as upstream does.
+
+use olm_api_classic::Subscription;
+use olm_test::prelude::*;
+
+use crate::{tenant::Tenant, world::World};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_is_resolved_together_by_request() -> Result<()> {
+    let world = World::begin(&["--resolution=Namespace"]).await?;
+    let tenant = Tenant::of(world, "together").await?;
+    tenant.group("group", json!({})).await?;
+    tenant.offer(&[small("lamp", "1.0.0"), small("torch", "1.0.0")]).await?;
+    tenant.subscribe("lamp", json!({})).await?;
+    tenant.subscribe("broken", json!({})).await?;
+    let message = tenant.shows("broken", "ResolutionFailed", "True/ConstraintsNotSatisfiable").await?;
+    tenant.subscribe("torch", json!({"installPlanApproval": "Manual"})).await?;
+    let same = tenant.shows("torch", "ResolutionFailed", "True/ConstraintsNotSatisfiable").await?;
+    ensure!(same == message, "{same}");
+    tenant.api::<Subscription>().delete("broken", &DeleteParams::default()).await?;
+    tenant.is("torch", ["UpgradePending", "torch.v1.0.0", ""]).await?;
+    let plan = tenant.plan("torch").await?;
+    ensure!(plan.spec.approval == "Manual" && plan.owner_references().len() >= 2, "{plan:?}");
+    Ok(())
+}

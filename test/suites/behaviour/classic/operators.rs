@@ -1,0 +1,151 @@
+//! A cluster whose Deployments run, the part of olm-classic that installs operators, and operators in it.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use olm_api_classic::{ClusterServiceVersion, OperatorGroup};
+use olm_test::{
+    classic::{Classic, install},
+    instance::Settings,
+    prelude::*,
+};
+use tokio::sync::OnceCell;
+
+/// What tests of operators share.
+pub(crate) struct Operators {
+    pub(crate) cluster: Cluster,
+    _classic: Classic,
+}
+
+impl Operators {
+    async fn start() -> Result<Self> {
+        let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
+        install(&cluster)?;
+        let classic = Classic::start(&cluster, &Settings::default().arg("--role=olm")).await?;
+        Ok(Self { cluster, _classic: classic })
+    }
+
+    pub(crate) async fn shared() -> Result<&'static Self> {
+        static SHARED: OnceCell<Operators> = OnceCell::const_new();
+        SHARED.get_or_try_init(Self::start).await
+    }
+
+    /// A namespace that no other test uses.
+    pub(crate) async fn place(&self, base: &str) -> Result<Place> {
+        let namespace = unique_name(base);
+        self.cluster.create_namespace(&namespace).await?;
+        let client = self.cluster.client().await?;
+        Ok(Place {
+            csvs: Api::namespaced(client.clone(), &namespace),
+            groups: Api::namespaced(client.clone(), &namespace),
+            deployments: Api::namespaced(client.clone(), &namespace),
+            client,
+            namespace,
+        })
+    }
+}
+
+/// A namespace with operators.
+pub(crate) struct Place {
+    pub(crate) namespace: String,
+    pub(crate) client: Client,
+    pub(crate) csvs: Api<ClusterServiceVersion>,
+    pub(crate) groups: Api<OperatorGroup>,
+    pub(crate) deployments: Api<Deployment>,
+}
+
+/// A Deployment of a strategy.
+pub(crate) fn deployment(name: &str) -> Value {
+    let labels = json!({"app": name});
+    json!({"name": name, "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "node.local/pause:1"}]},
+    }}})
+}
+
+impl Place {
+    /// Creates a group with this spec.
+    pub(crate) async fn group(&self, spec: Value) -> Result<()> {
+        let object = json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "g"}, "spec": spec,
+        });
+        self.groups.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+        Ok(())
+    }
+
+    /// Creates an operator with one Deployment of its name, and these fields of the spec.
+    pub(crate) async fn operator(&self, name: &str, fields: Value) -> Result<()> {
+        let mode = |name: &str| json!({"type": name, "supported": true});
+        let mut spec = json!({
+            "displayName": name,
+            "install": {"strategy": "deployment", "spec": {"deployments": [deployment(&name.replace('.', "-"))]}},
+            "installModes": [
+                mode("OwnNamespace"), mode("SingleNamespace"), mode("MultiNamespace"), mode("AllNamespaces"),
+            ],
+        });
+        for (key, value) in fields.as_object().into_iter().flatten() {
+            spec[key] = value.clone();
+        }
+        let object = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": name}, "spec": spec,
+        });
+        self.csvs.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+        Ok(())
+    }
+
+    /// Waits until phase and reason of an operator are these; answers the object.
+    pub(crate) async fn shows(&self, name: &str, wanted: &str) -> Result<ClusterServiceVersion> {
+        wait::until(&format!("{name} to be {wanted}"), DEADLINE, || async {
+            let csv = self.csvs.get(name).await?;
+            let found = state(&csv);
+            let message = csv.status.as_ref().and_then(|status| status.message.clone());
+            wait::check(found == wanted, || format!("it is {found}: {message:?}"))?;
+            Ok(csv)
+        })
+        .await
+    }
+
+    /// Waits until an operator is gone.
+    pub(crate) async fn gone(&self, name: &str) -> Result<()> {
+        wait::until(&format!("{name} to be gone"), DEADLINE, || async {
+            let found = self.csvs.get_opt(name).await?;
+            wait::check(found.is_none(), || found.as_ref().map(state).unwrap_or_default())
+        })
+        .await
+    }
+
+    /// The annotation with the APIs of the group.
+    pub(crate) async fn provided(&self) -> Result<String> {
+        let group = self.groups.get("g").await?;
+        Ok(group.annotations().get("olm.providedAPIs").cloned().unwrap_or_default())
+    }
+}
+
+/// `Phase/Reason`.
+pub(crate) fn state(csv: &ClusterServiceVersion) -> String {
+    let status = csv.status.clone().unwrap_or_default();
+    format!("{}/{}", status.phase.unwrap_or_default(), status.reason.unwrap_or_default())
+}
+
+/// The part of a spec that says that the operator provides a kind of a CustomResourceDefinition.
+pub(crate) fn provides(plural: &str, kind: &str) -> Value {
+    json!({"customresourcedefinitions": {"owned": [
+        {"name": format!("{plural}.operators.example.com"), "version": "v1", "kind": kind},
+    ]}})
+}
+
+/// Creates that CustomResourceDefinition.
+pub(crate) fn define(cluster: &Cluster, plural: &str, kind: &str) -> Result<()> {
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.operators.example.com")},
+        "spec": {
+            "group": "operators.example.com", "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            }}}],
+        },
+    });
+    let apply = ["apply", "--server-side", "-f", "-"];
+    olm_test::kubectl::kubectl_with(cluster, &apply, crd.to_string().as_bytes()).map(drop)
+}

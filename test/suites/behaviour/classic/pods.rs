@@ -1,0 +1,122 @@
+//! CatalogSources whose image runs in a Pod. The kubelet's part is the test's.
+
+use k8s_openapi::api::core::v1::{Pod, Service};
+use olm_test::{catalog, catalog_server::CatalogServer, classic::Source, prelude::*};
+
+use crate::world::World;
+
+const SERVES: &str = "olm.catalogSource=pods";
+const POLLS: &str = "catalogsource.operators.coreos.com/update=pods";
+
+/// A source with the annotation that asks for a Pod.
+struct InPod {
+    source: Source,
+    pods: Api<Pod>,
+}
+
+impl InPod {
+    async fn create(world: &World, base: &str, more: Value) -> Result<Self> {
+        let namespace = world.namespace(base).await?;
+        let mut spec = json!({"sourceType": "grpc", "image": world.tagged("classic-pod:v1")});
+        for (field, value) in more.as_object().into_iter().flatten() {
+            spec[field] = value.clone();
+        }
+        let annotations = json!({"olm.classic/serve": "Pod"});
+        let source = Source::create(&world.cluster, &namespace, "pods", annotations, spec).await?;
+        let pods = Api::namespaced(source.client.clone(), &namespace);
+        Ok(Self { source, pods })
+    }
+
+    fn service(&self) -> String {
+        format!("pods.{}.svc:50051", self.source.namespace)
+    }
+
+    /// The one Pod with a label, once there is one.
+    async fn pod(&self, label: &str) -> Result<Pod> {
+        wait::until(label, DEADLINE, || async {
+            let mut found = self.pods.list(&ListParams::default().labels(label)).await?.items;
+            ensure!(found.len() == 1, "{} Pods", found.len());
+            found.pop().context("no Pod")
+        })
+        .await
+    }
+
+    /// Sets the status that a kubelet would report.
+    async fn set(&self, pod: &Pod, status: Value) -> Result<()> {
+        let patch = Patch::Merge(json!({"status": status}));
+        self.pods.patch_status(&pod.name_any(), &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// Reports a Pod as ready, with an image.
+    async fn ready(&self, pod: &Pod, image: &str) -> Result<()> {
+        let server = json!({
+            "name": "registry-server", "imageID": image, "image": image, "ready": true, "restartCount": 0,
+        });
+        let ready = json!({"type": "Ready", "status": "True"});
+        self.set(pod, json!({"phase": "Running", "conditions": [ready], "containerStatuses": [server]})).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_content_of_a_pod_is_read_by_its_service() -> Result<()> {
+    let world = World::shared().await?;
+    let server = CatalogServer::start(&catalog::chain("lamp", &[("1.0.0", "r/bundle:v1")])).await?;
+    let run = InPod::create(world, "pod", json!({})).await?;
+    world.proxy.lead(&run.service(), &server.address());
+    run.source.shows("CONNECTING", "", "False/Failed").await?;
+    let pod = run.pod(SERVES).await?;
+    ensure!(pod.name_any().starts_with("pods-"), "{}", pod.name_any());
+    let services: Api<Service> = Api::namespaced(run.source.client.clone(), &run.source.namespace);
+    let selector = services.get("pods").await?.spec.and_then(|spec| spec.selector).unwrap_or_default();
+    ensure!(selector["olm.catalogSource"] == "pods", "{selector:?}");
+    run.ready(&pod, "a").await?;
+    let message = run.source.shows("READY", "", "True/Serving").await?;
+    ensure!(message.contains(&run.service()), "{message}");
+    run.set(&pod, json!({"conditions": [{"type": "Ready", "status": "False"}]})).await?;
+    run.source.shows("CONNECTING", "", "True/ServingEarlierContent").await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_pod_polls_the_image_and_takes_over_if_it_got_another_one() -> Result<()> {
+    let world = World::shared().await?;
+    let server = CatalogServer::start(&catalog::chain("lamp", &[("1.0.0", "r/bundle:v1")])).await?;
+    let strategy = json!({"updateStrategy": {"registryPoll": {"interval": "10s"}}});
+    let run = InPod::create(world, "pod-poll", strategy).await?;
+    world.proxy.lead(&run.service(), &server.address());
+    let first = run.pod(SERVES).await?;
+    run.ready(&first, "a").await?;
+    run.source.shows("READY", "", "True/Serving").await?;
+    // A Pod that comes to nothing.
+    let update = run.pod(POLLS).await?;
+    ensure!(update.labels()["olm.catalogSource"].is_empty(), "clients are led to it");
+    ensure!(run.source.status().await?.latest_image_registry_poll.is_some(), "no time of the poll");
+    run.set(&update, json!({"phase": "Failed"})).await?;
+    let failed = format!("update pod {} in a Failed state: deleted update pod", update.name_any());
+    wait::until("the failure", DEADLINE, || async {
+        let status = run.source.status().await?;
+        let message = status.message.unwrap_or_default();
+        let is = status.reason.as_deref() == Some("RegistryServerError") && message.ends_with(&failed);
+        wait::check(is, || message.clone())
+    })
+    .await?;
+    // One that pulled the same image, then one that pulled another.
+    let same = run.pod(POLLS).await?;
+    run.ready(&same, "a").await?;
+    wait::until("the same image to be left", DEADLINE, || async {
+        let gone = run.pods.get_opt(&same.name_any()).await?.is_none();
+        wait::check(gone, || "its Pod is there".to_owned())
+    })
+    .await?;
+    let newer = run.pod(POLLS).await?;
+    server.serve(&catalog::chain("bulb", &[("1.0.0", "r/bundle:v1")])).await?;
+    run.ready(&newer, "b").await?;
+    wait::until("the newer image to take over", DEADLINE, || async {
+        let serving = run.pod(SERVES).await?;
+        wait::check(serving.uid() == newer.uid(), || format!("{} serves", serving.name_any()))
+    })
+    .await?;
+    run.source.shows("READY", "", "True/Serving").await?;
+    Ok(())
+}

@@ -1,0 +1,262 @@
+//! A recorded resolution, and our answer to it in the recorded form.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use olm_api_classic::{ClusterServiceVersion, OperatorGroup, Subscription};
+use olm_classic_core::{
+    graph::Snapshot,
+    registry_model::{self, Property},
+    resolve::{self, Catalog, Part, Request, Scope},
+};
+use olm_object::GroupVersionKind;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Case {
+    pub(crate) id: String,
+    namespace: String,
+    global: String,
+    catalogs: Vec<RecordedCatalog>,
+    subscriptions: Vec<Value>,
+    csvs: Vec<Value>,
+    operator_groups: Option<Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+struct RecordedCatalog {
+    name: String,
+    namespace: String,
+    priority: i32,
+    #[serde(default)]
+    error: bool,
+    raw: Option<Raw>,
+    fbc: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    packages: Vec<RawPackage>,
+    bundles: Vec<RawBundle>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawPackage {
+    name: String,
+    default_channel_name: String,
+    channels: Vec<RawChannel>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawChannel {
+    name: String,
+    csv_name: String,
+}
+
+#[derive(Deserialize)]
+struct RawProperty {
+    #[serde(rename = "type")]
+    kind: String,
+    value: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawBundle {
+    csv_name: String,
+    package_name: String,
+    channel_name: String,
+    bundle_path: String,
+    version: String,
+    skip_range: String,
+    replaces: String,
+    skips: Vec<String>,
+    properties: Vec<RawProperty>,
+    dependencies: Vec<RawProperty>,
+    provided_apis: Vec<GroupVersionKind>,
+    required_apis: Vec<GroupVersionKind>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Answer {
+    #[serde(default)]
+    lookups: BTreeSet<Lookup>,
+    #[serde(default)]
+    subscriptions: BTreeSet<String>,
+    #[serde(default)]
+    steps: BTreeSet<String>,
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+struct Lookup {
+    identifier: String,
+    catalog: String,
+    path: String,
+    #[serde(default)]
+    replaces: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Recorded {
+    pub(crate) id: String,
+    pub(crate) outcomes: Vec<Answer>,
+}
+
+fn properties(raw: &[RawProperty]) -> Vec<Property> {
+    raw.iter().map(|one| Property { kind: one.kind.clone(), value: one.value.clone() }).collect()
+}
+
+fn snapshot(raw: &Raw) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    for package in &raw.packages {
+        let channels = package.channels.iter().map(|one| registry_model::Channel {
+            name: one.name.clone(),
+            csv_name: one.csv_name.clone(),
+            deprecation: None,
+        });
+        let package = registry_model::Package {
+            name: package.name.clone(),
+            channels: channels.collect(),
+            default_channel_name: package.default_channel_name.clone(),
+            deprecation: None,
+        };
+        snapshot.push_package(&package).unwrap();
+    }
+    for one in &raw.bundles {
+        let bundle = registry_model::Bundle {
+            csv_name: one.csv_name.clone(),
+            package_name: one.package_name.clone(),
+            channel_name: one.channel_name.clone(),
+            bundle_path: one.bundle_path.clone(),
+            version: one.version.clone(),
+            skip_range: one.skip_range.clone(),
+            replaces: one.replaces.clone(),
+            skips: one.skips.clone(),
+            properties: properties(&one.properties),
+            dependencies: properties(&one.dependencies),
+            provided_apis: one.provided_apis.clone(),
+            required_apis: one.required_apis.clone(),
+            ..registry_model::Bundle::default()
+        };
+        snapshot.push_bundle(&bundle).unwrap();
+    }
+    snapshot
+}
+
+fn objects<T: for<'de> Deserialize<'de>>(values: &[Value]) -> Vec<T> {
+    values.iter().map(|value| T::deserialize(value).unwrap()).collect()
+}
+
+impl Case {
+    /// Our answer for the whole namespace, and one for each part of it.
+    pub(crate) fn resolve(&self, fbc: &BTreeMap<String, Snapshot>) -> (Answer, Vec<Part>) {
+        let group = |value: &Value| {
+            let metadata = Deserialize::deserialize(&value["metadata"]).unwrap();
+            OperatorGroup { metadata, ..OperatorGroup::default() }
+        };
+        let one = || vec![OperatorGroup::default()];
+        let groups: Vec<_> =
+            self.operator_groups.as_ref().map_or_else(one, |all| all.iter().map(group).collect());
+        let global = match resolve::global_namespace(&groups, &self.global) {
+            Ok(global) => global,
+            Err(error) => {
+                return (Answer { error: Some(error.to_string()), ..Answer::default() }, Vec::new());
+            }
+        };
+        let snapshots: Vec<_> = self.catalogs.iter().map(|one| one.raw.as_ref().map(snapshot)).collect();
+        let causes: Vec<_> = self
+            .catalogs
+            .iter()
+            .map(|one| {
+                format!("no registry client established for catalogsource {}/{}", one.namespace, one.name)
+            })
+            .collect();
+        let catalogs: Vec<_> = self
+            .catalogs
+            .iter()
+            .zip(&snapshots)
+            .zip(&causes)
+            .map(|((one, snapshot), cause)| {
+                let named = || &fbc[one.fbc.as_deref().unwrap()];
+                let content = snapshot.as_ref().unwrap_or_else(named);
+                Catalog {
+                    namespace: &one.namespace,
+                    name: &one.name,
+                    priority: one.priority,
+                    content: if one.error { Err(cause) } else { Ok(content) },
+                }
+            })
+            .collect();
+        let subscriptions: Vec<Subscription> = objects(&self.subscriptions);
+        let csvs: Vec<ClusterServiceVersion> = objects(&self.csvs);
+        let mut request = Request {
+            namespace: &self.namespace,
+            global,
+            subscriptions: &subscriptions,
+            csvs: &csvs,
+            scope: Scope::Namespace,
+            fails_forward: false,
+        };
+        let whole = resolve::resolve(&request, &catalogs);
+        request.scope = Scope::Related;
+        (answer(&whole), resolve::resolve(&request, &catalogs))
+    }
+}
+
+impl Case {
+    /// Whether more than one object can be in a conflict.
+    pub(crate) fn has_several_objects(&self) -> bool {
+        self.subscriptions.len() + self.csvs.len() > 1
+    }
+
+    /// Whether a bundle replaces different ones in different channels.
+    pub(crate) fn has_ambiguous_channels(&self) -> bool {
+        let raw = self.catalogs.iter().filter_map(|catalog| catalog.raw.as_ref());
+        raw.into_iter().any(|raw| {
+            let mut replaced = BTreeMap::new();
+            raw.bundles
+                .iter()
+                .any(|one| *replaced.entry(&one.csv_name).or_insert(&one.replaces) != &one.replaces)
+        })
+    }
+}
+
+impl Answer {
+    /// Without what depends on the channels that bundles come from.
+    pub(crate) fn without_channels(&self) -> Self {
+        let lookups = self.lookups.iter().map(|one| Lookup { replaces: String::new(), ..one.clone() });
+        let steps = self
+            .steps
+            .iter()
+            .map(|one| one.split_once(' ').map_or_else(String::new, |(_, csv)| csv.to_owned()));
+        Self { lookups: lookups.collect(), steps: steps.collect(), ..self.clone() }
+    }
+}
+
+/// Parts that were all solved, or the errors of the first that was not, in the recorded form.
+pub(crate) fn answer(parts: &[Part]) -> Answer {
+    let mut answer = Answer::default();
+    for part in parts {
+        let solution = match &part.outcome {
+            Ok(solution) => solution,
+            Err(unresolved) => return Answer { error: Some(unresolved.to_string()), ..Answer::default() },
+        };
+        answer.lookups.extend(solution.bundles.iter().map(|one| Lookup {
+            identifier: one.name.clone(),
+            catalog: format!("{}/{}", one.catalog_namespace, one.catalog),
+            path: one.image.clone(),
+            replaces: one.replaces.clone(),
+        }));
+        answer.subscriptions.extend(solution.updates.iter().map(|(name, csv)| format!("{name} -> {csv}")));
+        answer.steps.extend(solution.generated.iter().map(|one| {
+            let (name, csv) = (&one.name, &one.starting_csv);
+            format!("Subscription/{name} {csv} {}/{}", one.catalog, one.catalog_namespace)
+        }));
+    }
+    answer
+}

@@ -1,0 +1,248 @@
+//! The floor: what a cluster takes for the objects of real operators when a bare client creates them, rendered beforehand,
+//! beside what an installation of the same operators takes.
+//!
+//! The client creates the CRDs of an operator, waits until they are established, creates the rest at once and waits for the
+//! Deployments. Each side has a control plane of its own, of the same kind, one after the other.
+
+use futures::future::try_join_all;
+use kube::core::GroupVersionKind;
+use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
+use olm_object::{ObjectKey, known_kind};
+use olm_render::{CertificateProvider, Options as Rendering, render};
+
+use super::extensions::{events_of, is_installed};
+use super::sample::Sample;
+use super::watching::Watch;
+use super::{accounts, catalogs, figure, start_on, subject, usage};
+use crate::{images::bundle_files, prelude::*};
+
+/// The operator that is installed alone.
+const ALONE: (&str, &str) = ("grafana-operator", "5.24.0");
+/// Those that are installed at once. All watch all namespaces, and require nothing.
+const TOGETHER: [(&str, &str); 20] = [
+    ("3scale-community-operator", "0.11.0"),
+    ("argocd-operator", "0.18.0"),
+    ("community-kubevirt-hyperconverged", "1.18.1"),
+    ("etcd", "0.9.4-clusterwide"),
+    ("external-secrets-operator", "0.11.0"),
+    ("flux", "2.3.0"),
+    ("infinispan", "2.5.14"),
+    ("keda", "2.7.1"),
+    ("kepler-operator", "0.24.0"),
+    ("loki-operator", "0.11.0"),
+    ("marin3r", "0.13.1"),
+    ("ndmspc-operator", "0.20250209.0"),
+    ("nfs-provisioner-operator", "0.0.9"),
+    ("node-healthcheck-operator", "0.12.0"),
+    ("observability-operator", "0.0.28"),
+    ("project-quay", "3.18.0"),
+    ("rabbitmq-cluster-operator", "2.22.3"),
+    ("redis-operator", "0.15.1"),
+    ("strimzi-kafka-operator", "1.2.0"),
+    ("universal-crossplane", "1.5.1-up.1"),
+];
+/// Pods that keep away from each other need nodes.
+const NODES: usize = 4;
+/// The priority class of an operator, which its own Pod makes on a real cluster.
+const PRIORITY_CLASS: &str = "kubevirt-cluster-critical";
+const CATALOG: &str = "floor";
+
+/// What a side took.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    seconds: f64,
+    /// CPU seconds of the API server.
+    server: f64,
+}
+
+/// Takes the figures of both sides, on bundles below `folder`.
+pub(super) async fn measure(folder: &Path) -> Result<()> {
+    if let Some((package, version)) = TOGETHER
+        .iter()
+        .chain([&ALONE])
+        .find(|(package, version)| !folder.join(package).join(version).is_dir())
+    {
+        println!("skipped: the floor, there is no bundle {package} {version}");
+        return Ok(());
+    }
+    let bare = Box::pin(bare(folder)).await?;
+    let ours = Box::pin(installed(folder)).await?;
+    for ((name, bare), ours) in ["one", "20-at-once"].into_iter().zip(bare).zip(ours) {
+        figure(&format!("floor-{name}"), bare.seconds, "s");
+        figure(&format!("floor-{name}-installed"), ours.seconds, "s");
+        figure(&format!("floor-{name}-ratio"), ours.seconds / bare.seconds, "x the floor");
+        figure(&format!("floor-{name}-api-server-cpu"), bare.server, "s");
+        figure(&format!("floor-{name}-installed-api-server-cpu"), ours.server, "s");
+        figure(&format!("floor-{name}-api-server-cpu-ratio"), ours.server / bare.server, "x the floor");
+    }
+    Ok(())
+}
+
+/// CPU seconds of the API server once it is idle.
+async fn server_cpu(cluster: &Cluster) -> Result<f64> {
+    let servers = || cluster.processes().iter().filter(|process| process.name() == "kube-apiserver");
+    for server in servers() {
+        usage::idle(server.pid()).await?;
+    }
+    servers().map(|process| usage::cpu_seconds(process.pid())).sum()
+}
+
+async fn priority_class(client: &Client) -> Result<()> {
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": PRIORITY_CLASS}, "value": 1_000_000_000,
+    });
+    Api::<k8s_openapi::api::scheduling::v1::PriorityClass>::all(client.clone()).make(class).await.map(drop)
+}
+
+/// The objects of an operator as a bare client creates them.
+struct Objects {
+    crds: Vec<Value>,
+    rest: Vec<Value>,
+    /// Namespace and name.
+    deployments: BTreeSet<(String, String)>,
+}
+
+impl Objects {
+    /// Renders a bundle. Kinds of add-ons that the cluster does not have are left out, as an installation does.
+    fn rendered(folder: &Path, (package, version): (&str, &str)) -> Result<Self> {
+        let files = bundle_files(&folder.join(package).join(version))?;
+        let options =
+            Rendering { certificate_provider: CertificateProvider::BuiltIn, ..Rendering::new(package) };
+        let objects = render(Bundle::read(&files, MEMORY_BYTES_MAX)?, &options)?.objects;
+        let (crds, rest): (Vec<_>, Vec<_>) =
+            objects.into_iter().partition(|object| ObjectKey::of(object).is_crd());
+        let rest: Vec<_> = rest
+            .into_iter()
+            .filter(|object| {
+                let key = ObjectKey::of(object);
+                known_kind(&key.group, &key.kind).is_some_and(|kind| !kind.optional)
+            })
+            .collect();
+        let deployments = rest.iter().filter(|object| object["kind"] == "Deployment").map(ObjectKey::of);
+        let deployments = deployments.map(|key| (key.namespace, key.name)).collect();
+        Ok(Self { crds, rest, deployments })
+    }
+
+    async fn create(&self, client: &Client) -> Result<()> {
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let mut watch = Watch::begin(&api, "CRDs to be established").await?;
+        try_join_all(self.crds.iter().map(|crd| created(client, crd))).await?;
+        let mut missing: BTreeSet<_> =
+            self.crds.iter().filter_map(|crd| crd["metadata"]["name"].as_str()).map(str::to_owned).collect();
+        if !missing.is_empty() {
+            let established = |crd: &CustomResourceDefinition| {
+                let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
+                conditions.into_iter().any(|one| one.type_ == "Established" && one.status == "True")
+            };
+            let all = |crd: &CustomResourceDefinition, _| {
+                if established(crd) {
+                    missing.remove(&crd.name_any());
+                }
+                missing.is_empty().then_some(())
+            };
+            watch.first(all).await?;
+        }
+        try_join_all(self.rest.iter().map(|object| created(client, object))).await?;
+        Ok(())
+    }
+}
+
+async fn created(client: &Client, object: &Value) -> Result<()> {
+    let key = ObjectKey::of(object);
+    let kind = known_kind(&key.group, &key.kind).with_context(|| format!("{} is not known", key.kind))?;
+    let gvk = GroupVersionKind::gvk(&key.group, &key.version, &key.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
+    let api: Api<DynamicObject> = match key.namespace.as_str() {
+        "" => Api::all_with(client.clone(), &resource),
+        namespace => Api::namespaced_with(client.clone(), namespace, &resource),
+    };
+    let object = serde_json::from_value(object.clone())?;
+    api.create(&PostParams::default(), &object)
+        .await
+        .with_context(|| format!("{} {}", key.kind, key.name))?;
+    Ok(())
+}
+
+/// What a bare client takes: one operator, then those at once.
+async fn bare(folder: &Path) -> Result<[Cost; 2]> {
+    let (options, _policy) = super::options()?;
+    let cluster = Cluster::start(Options { nodes: NODES, ..options }).await?;
+    let client = cluster.client().await?;
+    priority_class(&client).await?;
+    let mut costs = Vec::new();
+    for operators in [&[ALONE][..], &TOGETHER] {
+        let mut all = Vec::new();
+        for operator in operators {
+            cluster.create_namespace(operator.0).await?;
+            all.push(Objects::rendered(folder, *operator)?);
+        }
+        let count: usize = all.iter().map(|one| one.crds.len() + one.rest.len()).sum();
+        println!("note: {count} objects of {} operators by a bare client", all.len());
+        let mut missing: BTreeSet<_> = all.iter().flat_map(|one| one.deployments.clone()).collect();
+        let api: Api<Deployment> = Api::all(client.clone());
+        let mut watch = Watch::begin(&api, "the Deployments to be available").await?;
+        let (before, start) = (server_cpu(&cluster).await?, Instant::now());
+        let available = watch.first(|deployment, _| {
+            let conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            if conditions.into_iter().any(|one| one.type_ == "Available" && one.status == "True") {
+                missing.remove(&(deployment.namespace().unwrap_or_default(), deployment.name_any()));
+            }
+            missing.is_empty().then_some(())
+        });
+        let creating = try_join_all(all.iter().map(|objects| objects.create(&client)));
+        let (_, (end, ())) = tokio::try_join!(creating, available)?;
+        let server = server_cpu(&cluster).await? - before;
+        costs.push(Cost { seconds: (end - start).as_secs_f64(), server });
+    }
+    costs.try_into().map_err(|_| anyhow::anyhow!("two costs"))
+}
+
+/// What installations of the same operators take, with a table of their requests.
+async fn installed(folder: &Path) -> Result<[Cost; 2]> {
+    let world = start_on(NODES).await?;
+    let client = world.cluster.client().await?;
+    priority_class(&client).await?;
+    let mut groups = Vec::new();
+    let mut catalog = String::new();
+    for operators in [&[ALONE][..], &TOGETHER] {
+        let mut samples = Vec::new();
+        for (package, version) in operators {
+            let sample = Sample::real(&world, package, version, &folder.join(package).join(version)).await?;
+            sample.prepare(&world, &client).await?;
+            catalog.push_str(&sample.catalog);
+            samples.push(sample);
+        }
+        groups.push(samples);
+    }
+    catalogs::push(&subject(&world), catalog.as_bytes(), CATALOG).await?;
+    catalogs::create_and_serve(&subject(&world), CATALOG).await?;
+    let api: Api<ClusterExtension> = Api::all(client.clone());
+    let mut costs = Vec::new();
+    for samples in &groups {
+        usage::idle(world.operator.process().pid()).await?;
+        let mut watch = Watch::begin(&api, "the operators to be installed").await?;
+        let (before, mark) = (server_cpu(&world.cluster).await?, world.cluster.audit_mark()?);
+        let start = Instant::now();
+        try_join_all(samples.iter().map(async |sample| {
+            api.create(&PostParams::default(), &sample.extension(CATALOG)?).await?;
+            anyhow::Ok(())
+        }))
+        .await?;
+        let mut missing: BTreeSet<_> = samples.iter().map(|sample| sample.name.clone()).collect();
+        let installed = watch.first(|one, _| {
+            if is_installed(one) {
+                missing.remove(&one.name_any());
+            }
+            missing.is_empty().then_some(())
+        });
+        let end = installed.await;
+        let (end, ()) = end.with_context(|| format!("not installed: {missing:?}"))?;
+        usage::idle(world.operator.process().pid()).await?;
+        let server = server_cpu(&world.cluster).await? - before;
+        let all: Vec<&Sample> = samples.iter().collect();
+        accounts::print(&events_of(&world, mark, &all)?, samples.len());
+        costs.push(Cost { seconds: (end - start).as_secs_f64(), server });
+    }
+    costs.try_into().map_err(|_| anyhow::anyhow!("two costs"))
+}
