@@ -3,7 +3,7 @@
 mod error_text;
 mod own_writes;
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -185,15 +185,16 @@ where
 fn difference(present: &ObjectMeta, edit: &impl Fn(&mut ObjectMeta)) -> Option<serde_json::Value> {
     let mut after = present.clone();
     edit(&mut after);
-    let changed = [
-        ("finalizers", json!(present.finalizers.as_deref().unwrap_or_default()), json!(after.finalizers)),
-        ("labels", json!(present.labels), json!(after.labels)),
-        ("annotations", json!(present.annotations), json!(after.annotations)),
-    ];
-    let replaced = changed
-        .into_iter()
-        .filter(|(_, before, after)| before != after)
-        .map(|(field, _, value)| json!({"op": "add", "path": format!("/metadata/{field}"), "value": value}));
+    // An empty list or map is not kept by the API server: it is the same as none.
+    let fields = |meta: &ObjectMeta| {
+        let map = |map: &Option<BTreeMap<String, String>>| json!(map.clone().unwrap_or_default());
+        [json!(meta.finalizers.as_deref().unwrap_or_default()), map(&meta.labels), map(&meta.annotations)]
+    };
+    let changed =
+        ["finalizers", "labels", "annotations"].into_iter().zip(fields(present)).zip(fields(&after));
+    let replaced = changed.filter(|((_, before), after)| before != after).map(
+        |((field, _), value)| json!({"op": "add", "path": format!("/metadata/{field}"), "value": value}),
+    );
     let test = json!({"op": "test", "path": "/metadata/resourceVersion", "value": present.resource_version});
     let operations: Vec<_> = std::iter::once(test).chain(replaced).collect();
     (operations.len() > 1).then(|| operations.into())

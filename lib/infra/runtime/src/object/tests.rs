@@ -98,6 +98,24 @@ async fn only_a_difference_is_written_and_the_watch_is_waited_for() {
     assert_eq!(server.lock().unwrap().requests, ["PATCH", "PATCH"]);
 }
 
+/// The API server keeps no empty map: whoever wants one would write it again and again.
+#[tokio::test]
+async fn an_empty_map_is_no_difference_and_the_last_entry_is_removed() {
+    let (writer, server) = writer(|_| {});
+    let emptied = |meta: &mut ObjectMeta| {
+        meta.labels.get_or_insert_default().remove("l");
+        meta.annotations.get_or_insert_default().clear();
+    };
+    assert!(writer.add_finalizers(&read(), &["theirs"], emptied).await.unwrap().is_none());
+    assert!(server.lock().unwrap().requests.is_empty());
+    let mut labelled = read();
+    labelled.labels_mut().insert("l".to_owned(), "v".to_owned());
+    let written = writer.add_finalizers(&labelled, &["theirs"], emptied).await.unwrap().unwrap();
+    assert!(written.labels().is_empty());
+    let server = server.lock().unwrap();
+    assert_eq!((server.requests.len(), server.object["metadata"].get("annotations")), (1, None));
+}
+
 #[tokio::test]
 async fn what_another_program_wrote_meanwhile_is_kept() {
     let (writer, _) = writer(|object| {
