@@ -18,22 +18,12 @@ use super::key;
 use crate::{csv::requirements::rule_text, group::roles::owner_labels, hashes};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
-/// Longest name of a role: upstream's.
-const NAME_BYTES_MAX: usize = 63;
 
 /// The name of the Role and RoleBinding of a permission.
 pub fn role_name(csv: &str, permission: &DeploymentPermissions) -> String {
     let account = &permission.service_account_name;
     let text = format!("{{\"name\":{},\"permission\":{}}}\n", quoted(csv), permission_text(permission));
-    cut(&format!("{csv}-{account}"), &hashes::sha224(text.as_bytes()))
-}
-
-/// The name of the ClusterRole and ClusterRoleBinding of a permission for all namespaces.
-pub fn cluster_role_name(namespace: &str, csv: &str, permission: &DeploymentPermissions) -> String {
-    let (name, namespace) = (quoted(csv), quoted(namespace));
-    let permission = permission_text(permission);
-    let text = format!("{{\"name\":{name},\"namespace\":{namespace},\"permission\":{permission}}}\n");
-    cut(csv, &hashes::sha224(text.as_bytes()))
+    hashes::named(&format!("{csv}-{account}"), text.as_bytes())
 }
 
 /// The hash of the rules of a role.
@@ -50,12 +40,6 @@ fn permission_text(permission: &DeploymentPermissions) -> String {
 
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
-}
-
-fn cut(base: &str, hash: &str) -> String {
-    let room = NAME_BYTES_MAX.saturating_sub(hash.len() + 1).min(base.len());
-    // Names of objects are ASCII.
-    format!("{}-{hash}", base.get(..room).unwrap_or(base))
 }
 
 /// The permissions of an operator in its namespace.
