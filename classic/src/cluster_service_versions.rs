@@ -3,12 +3,14 @@
 
 mod cleanup;
 mod condition;
+mod copies;
 mod effects;
 mod facts;
 mod install;
 mod metrics;
 mod requirements;
 mod serving;
+mod webhooks;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +20,7 @@ use std::{
 
 use kube::{Client, Resource, ResourceExt, runtime::reflector::ObjectRef};
 use olm_api_classic::{
-    ClusterServiceVersion, OperatorCondition, OperatorGroup,
+    ClusterServiceVersion, OperatorCondition,
     names::{API_LABEL_PREFIX, CSV_FINALIZER},
 };
 use olm_classic_core::{
@@ -31,7 +33,7 @@ use tokio::sync::watch;
 
 use crate::{
     operator_groups::now,
-    operators::{Interest, Objects},
+    operators::{Interest, Stores},
 };
 pub(crate) use metrics::CsvMetrics;
 
@@ -43,8 +45,7 @@ const FACTS_MAX: usize = 16;
 pub(crate) struct Reconciler {
     pub(crate) client: Client,
     pub(crate) accounts: Accounts,
-    pub(crate) groups: Objects<OperatorGroup>,
-    pub(crate) csvs: Objects<ClusterServiceVersion>,
+    pub(crate) stores: Stores,
     pub(crate) objects: Arc<ObjectWriter<ClusterServiceVersion>>,
     pub(crate) conditions: Arc<ObjectWriter<OperatorCondition>>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -54,17 +55,21 @@ pub(crate) struct Reconciler {
     pub(crate) failed: Arc<Mutex<BTreeMap<String, String>>>,
     /// The operators, by UID, whose roles have been made for a generation and its namespaces.
     pub(crate) ensured: Arc<Mutex<BTreeMap<String, String>>>,
+    /// The operators, by UID, of which was published that they are not copied.
+    pub(crate) announced: Arc<Mutex<BTreeSet<String>>>,
     pub(crate) leader: watch::Receiver<bool>,
 }
 
 /// One reconcile of an operator.
-struct Pass<'a> {
+struct Observed<'a> {
     csv: &'a ClusterServiceVersion,
     namespace: String,
     name: String,
     /// The group, once it is known.
     group: Option<Group>,
     interests: BTreeSet<Interest>,
+    /// The client that writes what the operator is made of.
+    writer: Client,
 }
 
 impl olm_runtime::Reconciler for Reconciler {
@@ -88,13 +93,19 @@ impl olm_runtime::Reconciler for Reconciler {
         let namespace = csv.namespace().unwrap_or_default();
         let interests =
             [Interest::Part, Interest::Csvs(namespace.clone()), Interest::Groups(namespace.clone())];
-        let mut pass =
-            Pass { csv, namespace, name: csv.name_any(), group: None, interests: interests.into() };
-        let next = match Box::pin(self.pass(&mut pass)).await {
+        let mut observed = Observed {
+            csv,
+            namespace,
+            name: csv.name_any(),
+            group: None,
+            interests: interests.into(),
+            writer: self.client.clone(),
+        };
+        let next = match Box::pin(self.advance(&mut observed)).await {
             Ok(next) => next,
             Err(error) => Next::Retry(error),
         };
-        (next, pass.interests)
+        (next, observed.interests)
     }
 
     async fn report_panic(&self, csv: &ClusterServiceVersion) {
@@ -105,30 +116,33 @@ impl olm_runtime::Reconciler for Reconciler {
 
 impl Reconciler {
     fn is_known(&self, csv: &ClusterServiceVersion) -> bool {
-        self.csvs.get(&ObjectRef::new(&csv.name_any()).within(&csv.namespace().unwrap_or_default())).is_some()
+        self.stores
+            .csvs
+            .get(&ObjectRef::new(&csv.name_any()).within(&csv.namespace().unwrap_or_default()))
+            .is_some()
     }
 
-    async fn pass(&self, pass: &mut Pass<'_>) -> Result<Next, String> {
-        if chain::is_copy(pass.csv) {
-            return self.copy(pass).await;
+    async fn advance(&self, observed: &mut Observed<'_>) -> Result<Next, String> {
+        if chain::is_copy(observed.csv) {
+            return self.keep_copy(observed).await;
         }
-        if pass.csv.metadata.deletion_timestamp.is_some() {
-            return self.finish(pass).await;
+        if observed.csv.metadata.deletion_timestamp.is_some() {
+            return self.finish(observed).await;
         }
-        if self.prepare(pass.csv).await? {
+        if self.prepare(observed.csv).await? {
             // The object is reconciled again as it is now.
             return Ok(Next::Await);
         }
-        self.ensure_condition(pass).await?;
+        self.ensure_condition(observed).await?;
         let (mut view, time) = (View::default(), now(&self.clock));
         for _ in 0..FACTS_MAX {
-            let step = step(pass.csv, &view, time);
+            let step = step(observed.csv, &view, time);
             let asked: Vec<Fact> = step.effects.iter().filter_map(asked).collect();
             if asked.is_empty() {
-                return self.carry_out(pass, step).await;
+                return self.carry_out(observed, step).await;
             }
             for fact in asked {
-                self.look_up(pass, &mut view, fact, time).await?;
+                self.look_up(observed, &mut view, fact, time).await?;
             }
         }
         Err("a step asked for more facts than there are".to_owned())
@@ -147,10 +161,6 @@ impl Reconciler {
         let written = self
             .objects
             .add_finalizers(csv, &[CSV_FINALIZER], |meta| {
-                if labels.is_empty() && meta.labels.is_none() {
-                    // An empty map is not kept, and would be written again.
-                    return;
-                }
                 let known = meta.labels.get_or_insert_default();
                 known.retain(|label, _| !label.starts_with(API_LABEL_PREFIX) || labels.contains_key(label));
                 known.extend(labels.iter().map(|(label, word)| (label.clone(), (*word).to_owned())));
@@ -159,9 +169,9 @@ impl Reconciler {
         Ok(written.is_some())
     }
 
-    async fn carry_out(&self, pass: &mut Pass<'_>, step: Step) -> Result<Next, String> {
+    async fn carry_out(&self, observed: &mut Observed<'_>, step: Step) -> Result<Next, String> {
         for effect in &step.effects {
-            self.effect(pass, effect).await?;
+            self.effect(observed, effect).await?;
             if matches!(effect, Effect::Annotate(_) | Effect::Provide(_)) {
                 // The next step is about the object, or the group, as it is now.
                 return Ok(Next::Await);
@@ -170,13 +180,16 @@ impl Reconciler {
         if step.effects.contains(&Effect::Delete) {
             return Ok(Next::Await);
         }
-        self.objects.set_status(pass.csv, step.status).await?;
-        Ok(match step.again {
+        let is_settled = self.objects.set_status(observed.csv, step.status).await?.is_none();
+        let next = match step.again {
             Again::Await => Next::Await,
             Again::After(wait) => Next::After(Duration::try_from(wait).unwrap_or(Duration::from_secs(1))),
             Again::Retry(text) => Next::Retry(text),
             Again::Blocked(text) => Next::Blocked(text),
-        })
+        };
+        // A status that was written comes back as an event: what is copied then is the newest.
+        let is_copied = !is_settled || self.ensure_copies(observed).await?;
+        Ok(if is_copied { next } else { copies::then_more(next) })
     }
 }
 

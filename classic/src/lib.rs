@@ -6,9 +6,11 @@
 
 mod cluster_service_versions;
 mod command;
+mod components;
 mod contents;
 mod install_plans;
 mod objects;
+mod olm_configs;
 mod operator_groups;
 mod operators;
 mod packages;

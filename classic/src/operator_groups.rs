@@ -34,16 +34,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     objects::{WriteError, contains, delete_labelled, ensure},
-    operators::{FIELD_MANAGER, Interest, Objects, all, within},
+    operators::{FIELD_MANAGER, Interest, Stores, all, within},
 };
 
 /// Everything a reconcile needs.
 #[derive(Clone)]
 pub(crate) struct Reconciler {
     pub(crate) client: Client,
-    pub(crate) groups: Objects<OperatorGroup>,
-    pub(crate) csvs: Objects<ClusterServiceVersion>,
-    pub(crate) namespaces: Objects<Namespace>,
+    pub(crate) stores: Stores,
     pub(crate) objects: Arc<ObjectWriter<OperatorGroup>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) leader: watch::Receiver<bool>,
@@ -91,7 +89,7 @@ impl Reconciler {
         let namespace = group.namespace().unwrap_or_default();
         let found = targets(&group.spec, || self.matching(group));
         let findings = Findings {
-            has_others: within(&self.groups, &namespace).len() > 1,
+            has_others: within(&self.stores.groups, &namespace).len() > 1,
             service_account: self.account(group, &namespace).await?,
             targets: found.clone().ok(),
         };
@@ -111,7 +109,11 @@ impl Reconciler {
         let matches = |namespace: &Namespace| {
             label_selector_matches(selector, |key| namespace.labels().get(key).map(String::as_str))
         };
-        all(&self.namespaces).into_iter().filter(matches).map(|namespace| namespace.name_any()).collect()
+        all(&self.stores.namespaces)
+            .into_iter()
+            .filter(matches)
+            .map(|namespace| namespace.name_any())
+            .collect()
     }
 
     /// The UID of the group's ServiceAccount.
@@ -127,12 +129,12 @@ impl Reconciler {
 
     /// Gives every namespace the labels of the groups that select it, and takes those of others away.
     async fn label_namespaces(&self) -> Result<(), String> {
-        let groups: Vec<(String, Namespaces)> = all(&self.groups)
+        let groups: Vec<(String, Namespaces)> = all(&self.stores.groups)
             .iter()
             .map(|group| (group.uid().unwrap_or_default(), Group::of(group).targets))
             .collect();
         let api: Api<Namespace> = Api::all(self.client.clone());
-        for namespace in all(&self.namespaces) {
+        for namespace in all(&self.stores.namespaces) {
             let name = namespace.name_any();
             let wanted = namespace_labels(&name, groups.iter().map(|(uid, targets)| (uid.as_str(), targets)));
             let known: BTreeSet<String> = namespace
@@ -170,7 +172,8 @@ impl Reconciler {
 
     /// Takes APIs that no operator of the group provides any more out of its list.
     async fn prune(&self, group: &OperatorGroup, known: &Group) -> Result<(), String> {
-        let members: Vec<Member> = within(&self.csvs, &known.namespace).iter().filter_map(member).collect();
+        let members: Vec<Member> =
+            within(&self.stores.csvs, &known.namespace).iter().filter_map(member).collect();
         let Some(apis) = pruned(known, &members) else { return Ok(()) };
         set_provided(&self.client, group, &apis).await
     }

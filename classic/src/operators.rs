@@ -1,49 +1,29 @@
-//! The role *olm*: the controllers of ClusterServiceVersions and OperatorGroups, which read each other's objects.
+//! The role *olm*: the controllers of ClusterServiceVersions, OperatorGroups, Operators and the OLMConfig, which read each
+//! other's objects.
 //!
-//! Both run on the leader alone. What they watch beside their own objects only wakes them: it is read when a row of the
+//! They run on the leader alone. What they watch beside their own objects only wakes them: it is read when a row of the
 //! state machine needs it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Debug,
-    sync::Arc,
-};
+mod watches;
 
-use futures::StreamExt;
-use k8s_openapi::{
-    api::{
-        apps::v1::Deployment,
-        core::v1::{Namespace, ServiceAccount},
-        rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-    kube_aggregator::pkg::apis::apiregistration::v1::APIService,
-};
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    core::{DeserializeGuard, PartialObjectMeta},
-    runtime::{
-        reflector::{ObjectRef, Store},
-        watcher::{self, Event},
-    },
-};
-use olm_api_classic::{
-    ClusterServiceVersion, OperatorCondition, OperatorGroup,
-    names::{OWNER_KIND_LABEL, PROVIDED_APIS_ANNOTATION},
-};
+use std::{collections::BTreeSet, sync::Arc};
+
+use k8s_openapi::api::{core::v1::Namespace, rbac::v1::ClusterRoleBinding};
+use kube::{Client, Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
+use olm_api_classic::{ClusterServiceVersion, OLMConfig, Operator, OperatorGroup, Subscription};
 use olm_runtime::{
     Accounts, BackoffLimits, Chance, Clock, ControllerMetrics, ControllerSettings, EventPublisher, Interests,
-    ObjectWriter, Source, object_key, on_change, run_controller,
+    ObjectWriter, run_controller,
 };
-use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cluster_service_versions::{self, CsvMetrics},
-    operator_groups,
+    components::{Adoption, Components},
+    olm_configs, operator_groups,
 };
+use watches::follow;
 
 /// Field manager of all writes.
 pub(crate) const FIELD_MANAGER: &str = "olm-classic";
@@ -71,6 +51,20 @@ pub(crate) enum Interest {
     ClusterPermissions,
     /// A CustomResourceDefinition or an APIService, by name.
     Definition(String),
+    /// The configuration that Subscriptions of this namespace give their operators.
+    Subscriptions(String),
+    /// The end of an Operator object, by name.
+    Operator(String),
+    /// An object with this label of an Operator object.
+    Component(String),
+    /// The OLMConfig.
+    Settings,
+    /// A copy that comes or goes, or an operator for all namespaces.
+    Copies,
+    /// A copy of an operator, by namespace and name of the operator.
+    CopyOf(String),
+    /// The operator that a copy was made of, by namespace and name.
+    Original(String),
 }
 
 impl olm_runtime::Interest for Interest {
@@ -100,7 +94,15 @@ pub(crate) fn all<K: Resource<DynamicType = ()> + Clone + 'static>(store: &Objec
     store.state().iter().filter_map(|object| object.0.as_ref().ok().cloned()).collect()
 }
 
-/// Both controllers, before they run.
+/// The namespaces that exist, and are not about to go.
+pub(crate) fn live(namespaces: &Objects<Namespace>) -> BTreeSet<String> {
+    let live = |namespace: &Namespace| namespace.metadata.deletion_timestamp.is_none();
+    let all = namespaces.state();
+    let parsed = all.iter().filter_map(|namespace| namespace.0.as_ref().ok());
+    parsed.filter(|namespace| live(namespace)).map(ResourceExt::name_any).collect()
+}
+
+/// The controllers, before they run.
 pub(crate) struct Operators {
     pub(crate) client: Client,
     pub(crate) accounts: Accounts,
@@ -110,48 +112,115 @@ pub(crate) struct Operators {
     pub(crate) csv_metrics: CsvMetrics,
     pub(crate) metrics_of_csvs: ControllerMetrics,
     pub(crate) metrics_of_groups: ControllerMetrics,
+    pub(crate) metrics_of_configs: ControllerMetrics,
+    pub(crate) metrics_of_adoption: ControllerMetrics,
+    pub(crate) metrics_of_components: ControllerMetrics,
+}
+
+/// The objects that the controllers read of each other.
+#[derive(Clone)]
+pub(crate) struct Stores {
+    pub(crate) csvs: Objects<ClusterServiceVersion>,
+    pub(crate) groups: Objects<OperatorGroup>,
+    pub(crate) configs: Objects<OLMConfig>,
+    pub(crate) namespaces: Objects<Namespace>,
+    /// What is bound in all namespaces.
+    pub(crate) bindings: Objects<ClusterRoleBinding>,
+    pub(crate) subscriptions: Objects<Subscription>,
+    pub(crate) operators: Objects<Operator>,
 }
 
 impl Operators {
     /// Runs until `shutdown`. Nothing is written while `leader` is false.
     pub(crate) async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
         let interests = Interests::default();
-        let (csvs, groups) = self.sources(&interests);
         let (gone_sender, gone) = mpsc::unbounded_channel();
-        let groups = {
-            let store = groups.store.clone();
-            groups.observed(move |group: &OperatorGroup| {
-                let namespace = group.namespace().unwrap_or_default();
-                if store.get(&ObjectRef::new(&group.name_any()).within(&namespace)).is_none() {
-                    // The receiver lives as long as the controller.
-                    let _ = gone_sender.send(group.clone());
-                }
-            })
-        };
-        let namespaces = Source::<Namespace>::all(self.client.clone(), &self.chance);
-        let names = namespaces.store.clone();
-        let listed = {
-            let (groups, csvs, namespaces) = (groups.listed(), csvs.listed(), namespaces.listed());
-            async move { tokio::join!(groups, csvs, namespaces) }
-        };
-        let both = futures::FutureExt::shared(async move {
-            listed.await;
-        });
-        let (csvs, groups) = (csvs.gated(both.clone()), groups.gated(both));
-        let group_reconciler = operator_groups::Reconciler {
+        let sources = self.sources(&interests, gone_sender).gated();
+        let stores = sources.stores();
+        let groups = self.group_reconciler(&stores, &leader);
+        let (sweeper, token) = (groups.clone(), || shutdown.clone());
+        let run = |name| settings(name, &self.chance);
+        tokio::join!(
+            run_controller(
+                run("operatorgroup"),
+                sources.groups,
+                &interests,
+                self.metrics_of_groups.clone(),
+                token(),
+                groups
+            ),
+            run_controller(
+                run("clusterserviceversion"),
+                sources.csvs,
+                &interests,
+                self.metrics_of_csvs.clone(),
+                token(),
+                self.csv_reconciler(&stores, &leader)
+            ),
+            run_controller(
+                run("olmconfig"),
+                sources.configs,
+                &interests,
+                self.metrics_of_configs.clone(),
+                token(),
+                self.config_reconciler(&stores, &leader)
+            ),
+            run_controller(
+                run("adoption"),
+                sources.subscriptions,
+                &interests,
+                self.metrics_of_adoption.clone(),
+                token(),
+                Adoption { client: self.client.clone(), stores: stores.clone(), leader: leader.clone() }
+            ),
+            run_controller(
+                run("operator"),
+                sources.operators,
+                &interests,
+                self.metrics_of_components.clone(),
+                token(),
+                self.components(&leader)
+            ),
+            sweeper.sweep(gone, token()),
+            follow(sources.namespaces, || interests.fire(&Interest::Namespaces), &shutdown),
+            follow(sources.bindings, || interests.fire(&Interest::ClusterPermissions), &shutdown),
+            self.wake(&interests, leader.clone(), &shutdown),
+        );
+    }
+
+    fn group_reconciler(
+        &self,
+        stores: &Stores,
+        leader: &watch::Receiver<bool>,
+    ) -> operator_groups::Reconciler {
+        operator_groups::Reconciler {
             client: self.client.clone(),
-            groups: groups.store.clone(),
-            csvs: csvs.store.clone(),
-            namespaces: names,
+            stores: stores.clone(),
             objects: Arc::new(self.writer()),
             clock: self.clock.clone(),
             leader: leader.clone(),
-        };
-        let csv_reconciler = cluster_service_versions::Reconciler {
+        }
+    }
+
+    fn config_reconciler(&self, stores: &Stores, leader: &watch::Receiver<bool>) -> olm_configs::Reconciler {
+        let (client, clock) = (self.client.clone(), self.clock.clone());
+        olm_configs::Reconciler {
+            stores: stores.clone(),
+            objects: Arc::new(ObjectWriter::new(client, FIELD_MANAGER, clock.clone())),
+            clock,
+            leader: leader.clone(),
+        }
+    }
+
+    fn csv_reconciler(
+        &self,
+        stores: &Stores,
+        leader: &watch::Receiver<bool>,
+    ) -> cluster_service_versions::Reconciler {
+        cluster_service_versions::Reconciler {
             client: self.client.clone(),
             accounts: self.accounts.clone(),
-            groups: groups.store.clone(),
-            csvs: csvs.store.clone(),
+            stores: stores.clone(),
             objects: Arc::new(self.writer()),
             conditions: Arc::new(self.writer()),
             clock: self.clock.clone(),
@@ -159,31 +228,15 @@ impl Operators {
             metrics: self.csv_metrics.clone(),
             failed: Arc::default(),
             ensured: Arc::default(),
+            announced: Arc::default(),
             leader: leader.clone(),
-        };
-        let sweeper = group_reconciler.clone();
-        let token = || shutdown.clone();
-        tokio::join!(
-            run_controller(
-                settings("operatorgroup", &self.chance),
-                groups,
-                &interests,
-                self.metrics_of_groups.clone(),
-                token(),
-                group_reconciler
-            ),
-            run_controller(
-                settings("clusterserviceversion", &self.chance),
-                csvs,
-                &interests,
-                self.metrics_of_csvs.clone(),
-                token(),
-                csv_reconciler
-            ),
-            sweeper.sweep(gone, token()),
-            self.follow(namespaces, &interests, &shutdown),
-            self.wake(&interests, leader, &shutdown),
-        );
+        }
+    }
+
+    fn components(&self, leader: &watch::Receiver<bool>) -> Components {
+        let (client, clock) = (self.client.clone(), self.clock.clone());
+        let objects = Arc::new(ObjectWriter::new(client.clone(), FIELD_MANAGER, clock));
+        Components { client, objects, leader: leader.clone() }
     }
 
     fn writer<K>(&self) -> ObjectWriter<K>
@@ -191,121 +244,6 @@ impl Operators {
         K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope> + 'static,
     {
         ObjectWriter::namespaced(self.client.clone(), FIELD_MANAGER, self.clock.clone())
-    }
-
-    /// The watched kinds. Their changes wake the objects of their namespace.
-    fn sources(
-        &self,
-        interests: &Interests<Interest>,
-    ) -> (Source<ClusterServiceVersion>, Source<OperatorGroup>) {
-        let csvs = Source::<ClusterServiceVersion>::all(self.client.clone(), &self.chance);
-        let (fired, metrics, store) = (interests.clone(), self.csv_metrics.clone(), csvs.store.clone());
-        let csvs = csvs.observed(move |csv| {
-            let namespace = csv.namespace().unwrap_or_default();
-            let exists = store.get(&ObjectRef::new(&csv.name_any()).within(&namespace)).is_some();
-            metrics.set(csv, exists);
-            fired.fire(&Interest::Csvs(namespace));
-        });
-        let groups = Source::<OperatorGroup>::all(self.client.clone(), &self.chance);
-        let (fired, known) = (interests.clone(), Mutex::new(BTreeMap::new()));
-        let groups = groups.observed(move |group| {
-            fired.fire(&Interest::Groups(group.namespace().unwrap_or_default()));
-            let provided = group.annotations().get(PROVIDED_APIS_ANNOTATION).cloned();
-            let reach = group.status.as_ref().map(|status| status.namespaces.clone());
-            let is_gone = group.metadata.deletion_timestamp.is_some();
-            let state = Some((provided, reach, is_gone));
-            if known.lock().insert(object_key(group), state.clone()) != Some(state) {
-                fired.fire(&Interest::Intersections);
-            }
-        });
-        (csvs, groups)
-    }
-
-    async fn follow(
-        &self,
-        namespaces: Source<Namespace>,
-        interests: &Interests<Interest>,
-        shutdown: &CancellationToken,
-    ) {
-        let mut names = namespaces.into_names();
-        while let Some(Some(_)) = shutdown.run_until_cancelled(names.next()).await {
-            interests.fire(&Interest::Namespaces);
-        }
-    }
-
-    /// Wakes objects for what changes beside them, until `shutdown`.
-    async fn wake(
-        &self,
-        interests: &Interests<Interest>,
-        leader: watch::Receiver<bool>,
-        shutdown: &CancellationToken,
-    ) {
-        let namespaced = |interest: fn(String) -> Interest| {
-            let interests = interests.clone();
-            move |namespace: String, _: String| interests.fire(&interest(namespace))
-        };
-        let object = || {
-            let interests = interests.clone();
-            move |namespace: String, name: String| {
-                interests.fire(&Interest::Object(format!("{namespace}/{name}")));
-            }
-        };
-        let definition = || {
-            let interests = interests.clone();
-            move |_: String, name: String| interests.fire(&Interest::Definition(name))
-        };
-        let cluster = |_: String, _: String| interests.fire(&Interest::ClusterPermissions);
-        let of_operators = format!("{OWNER_KIND_LABEL}=ClusterServiceVersion");
-        tokio::join!(
-            on_change(leader, shutdown, || interests.fire(&Interest::Part)),
-            self.changed::<Deployment>(&of_operators, object(), shutdown),
-            self.changed::<OperatorCondition>("", object(), shutdown),
-            self.changed::<ServiceAccount>("", namespaced(Interest::Permissions), shutdown),
-            self.changed::<Role>("", namespaced(Interest::Permissions), shutdown),
-            self.changed::<RoleBinding>("", namespaced(Interest::Permissions), shutdown),
-            self.changed::<ClusterRoleBinding>("", cluster, shutdown),
-            self.changed::<CustomResourceDefinition>("", definition(), shutdown),
-            self.changed::<APIService>("", definition(), shutdown),
-        );
-    }
-
-    /// Calls `fire` with namespace and name of every object with a label that changes, until `shutdown`.
-    async fn changed<K>(&self, labels: &str, fire: impl Fn(String, String), shutdown: &CancellationToken)
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-    {
-        let api = Api::<PartialObjectMeta<K>>::all(self.client.clone());
-        let config = watcher::Config::default().labels(labels);
-        let mut events = std::pin::pin!(self.chance.watch(api, config));
-        // What goes while the watch is interrupted is missing from the next list.
-        let (mut known, mut listed) = (BTreeSet::new(), BTreeSet::new());
-        let key = |object: &PartialObjectMeta<K>| (object.namespace().unwrap_or_default(), object.name_any());
-        while let Some(Some(event)) = shutdown.run_until_cancelled(events.next()).await {
-            match event {
-                Ok(Event::Apply(object)) => {
-                    let (namespace, name) = key(&object);
-                    known.insert((namespace.clone(), name.clone()));
-                    fire(namespace, name);
-                }
-                Ok(Event::Delete(object)) => {
-                    let key = key(&object);
-                    known.remove(&key);
-                    fire(key.0, key.1);
-                }
-                Ok(Event::Init) => listed.clear(),
-                Ok(Event::InitApply(object)) => {
-                    listed.insert(key(&object));
-                }
-                Ok(Event::InitDone) => {
-                    known.extend(listed.iter().cloned());
-                    for (namespace, name) in &known {
-                        fire(namespace.clone(), name.clone());
-                    }
-                    known = std::mem::take(&mut listed);
-                }
-                Err(error) => tracing::debug!(%error, "watch interrupted"),
-            }
-        }
     }
 }
 

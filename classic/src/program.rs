@@ -340,6 +340,9 @@ impl Classic {
             csv_metrics: self.csv_metrics.clone(),
             metrics_of_csvs: self.process.metrics.controller("clusterserviceversion"),
             metrics_of_groups: self.process.metrics.controller("operatorgroup"),
+            metrics_of_configs: self.process.metrics.controller("olmconfig"),
+            metrics_of_adoption: self.process.metrics.controller("adoption"),
+            metrics_of_components: self.process.metrics.controller("operator"),
         }
     }
 

@@ -7,7 +7,7 @@ use olm_classic_core::csv::operator_condition::{permissions, reported, wanted};
 use olm_runtime::{api_text, bounded, patch_as, post_as};
 use serde_json::json;
 
-use super::{Pass, Reconciler};
+use super::{Observed, Reconciler};
 use crate::{
     objects::{WriteError, contains, ensure},
     operators::{FIELD_MANAGER, Interest},
@@ -15,8 +15,8 @@ use crate::{
 
 impl Reconciler {
     /// Makes the operator's OperatorCondition be there, and the permissions to write it; takes in what the operator wrote.
-    pub(super) async fn ensure_condition(&self, pass: &mut Pass<'_>) -> Result<(), String> {
-        let Pass { csv, namespace, name, interests, .. } = pass;
+    pub(super) async fn ensure_condition(&self, observed: &mut Observed<'_>) -> Result<(), String> {
+        let Observed { csv, namespace, name, interests, .. } = observed;
         interests.insert(Interest::Object(format!("{namespace}/{name}")));
         let api: Api<OperatorCondition> = Api::namespaced(self.client.clone(), namespace);
         let failed = |error: kube::Error| format!("OperatorCondition {name}: {}", api_text(&error));

@@ -26,7 +26,7 @@ use olm_classic_core::{
 use olm_runtime::{api_text, bounded, if_exists, patch_as};
 use serde_json::{Value, json};
 
-use super::{Pass, Reconciler, cleanup::owner_selector};
+use super::{Observed, Reconciler, cleanup::owner_selector};
 use crate::{
     objects::{WriteError, contains, delete_labelled, ensure},
     operator_groups::{owner_of, set_provided},
@@ -34,53 +34,54 @@ use crate::{
 };
 
 impl Reconciler {
-    pub(super) async fn effect(&self, pass: &mut Pass<'_>, effect: &Effect) -> Result<(), String> {
+    pub(super) async fn effect(&self, observed: &mut Observed<'_>, effect: &Effect) -> Result<(), String> {
         match effect {
             Effect::Ask(_) => Ok(()),
-            Effect::Annotate(group) => self.annotate(pass, group).await,
+            Effect::Annotate(group) => self.annotate(observed, group).await,
             Effect::Provide(apis) => {
-                let groups = within(&self.groups, &pass.namespace);
+                let groups = within(&self.stores.groups, &observed.namespace);
                 let [group] = groups.as_slice() else { return Ok(()) };
                 set_provided(&self.client, group, apis).await
             }
-            Effect::DeleteDeployments => self.delete_deployments(pass).await,
-            Effect::EnsureApiRoles => self.ensure_roles(pass).await,
+            Effect::DeleteDeployments => self.delete_deployments(observed).await,
+            Effect::EnsureApiRoles => self.ensure_roles(observed).await,
             Effect::CountUpgrade => {
                 self.metrics.upgraded();
                 Ok(())
             }
             Effect::Delete => {
-                let preconditions = Preconditions { uid: pass.csv.uid(), resource_version: None };
+                let preconditions = Preconditions { uid: observed.csv.uid(), resource_version: None };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
                 let api: Api<olm_api_classic::ClusterServiceVersion> =
-                    Api::namespaced(self.client.clone(), &pass.namespace);
-                let deleted = if_exists(api.delete(&pass.name, &params)).await;
+                    Api::namespaced(self.client.clone(), &observed.namespace);
+                let deleted = if_exists(api.delete(&observed.name, &params)).await;
                 deleted.map(|_| ()).map_err(|error| format!("deleting: {}", api_text(&error)))
             }
             Effect::Event { is_warning, reason, message } => {
-                self.events.publish(&pass.csv.object_ref(&()), *is_warning, reason, message).await;
+                self.events.publish(&observed.csv.object_ref(&()), *is_warning, reason, message).await;
                 Ok(())
             }
         }
     }
 
-    async fn annotate(&self, pass: &Pass<'_>, group: &Group) -> Result<(), String> {
+    async fn annotate(&self, observed: &Observed<'_>, group: &Group) -> Result<(), String> {
         let annotations: serde_json::Map<String, Value> =
             group.annotations().into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();
         let patch = json!({"metadata": {
-            "resourceVersion": pass.csv.metadata.resource_version, "annotations": annotations,
+            "resourceVersion": observed.csv.metadata.resource_version, "annotations": annotations,
         }});
         let api: Api<olm_api_classic::ClusterServiceVersion> =
-            Api::namespaced(self.client.clone(), &pass.namespace);
-        let written = if_exists(api.patch(&pass.name, &patch_as(FIELD_MANAGER), &Patch::Merge(patch))).await;
+            Api::namespaced(self.client.clone(), &observed.namespace);
+        let written =
+            if_exists(api.patch(&observed.name, &patch_as(FIELD_MANAGER), &Patch::Merge(patch))).await;
         written.map(|_| ()).map_err(|error| format!("writing annotations: {}", api_text(&error)))
     }
 
     /// Deletes the Deployments of an operator that must not run.
-    async fn delete_deployments(&self, pass: &Pass<'_>) -> Result<(), String> {
-        let api: Api<Deployment> = Api::namespaced(self.client.clone(), &pass.namespace);
-        let labels = owner_selector(&pass.namespace, &pass.name);
-        let uid = pass.csv.uid().unwrap_or_default();
+    async fn delete_deployments(&self, observed: &Observed<'_>) -> Result<(), String> {
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), &observed.namespace);
+        let labels = owner_selector(&observed.namespace, &observed.name);
+        let uid = observed.csv.uid().unwrap_or_default();
         let is_own = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
             meta.owner_references.iter().flatten().any(|owner| owner.uid == uid)
         };
@@ -90,14 +91,14 @@ impl Reconciler {
 
     /// Makes the roles of the operator's APIs, and of its permissions in the namespaces that it serves: once for each
     /// generation and set of namespaces.
-    async fn ensure_roles(&self, pass: &mut Pass<'_>) -> Result<(), String> {
-        let Some(group) = pass.group.clone() else { return Ok(()) };
-        let uid = pass.csv.uid().unwrap_or_default();
-        let made_for = format!("{:?} {:?}", pass.csv.metadata.generation, group.targets);
+    async fn ensure_roles(&self, observed: &mut Observed<'_>) -> Result<(), String> {
+        let Some(group) = observed.group.clone() else { return Ok(()) };
+        let uid = observed.csv.uid().unwrap_or_default();
+        let made_for = format!("{:?} {:?}", observed.csv.metadata.generation, group.targets);
         if self.ensured.lock().get(&uid) == Some(&made_for) {
             return Ok(());
         }
-        for resource in self.provided(pass).await? {
+        for resource in self.provided(observed).await? {
             let api: Api<ClusterRole> = Api::all(self.client.clone());
             for role in api_roles(&resource) {
                 // A role of that name that was not made for the API is left alone.
@@ -107,16 +108,16 @@ impl Reconciler {
                 done(ensure(&api, &role, ours, contains).await, &role.name_any())?;
             }
         }
-        self.ensure_permissions(pass, &group).await?;
+        self.ensure_permissions(observed, &group).await?;
         self.ensured.lock().insert(uid, made_for);
         Ok(())
     }
 
     /// The resources that the operator provides, as the cluster has them: its own words give no permissions.
-    async fn provided(&self, pass: &Pass<'_>) -> Result<Vec<ProvidedResource>, String> {
+    async fn provided(&self, observed: &Observed<'_>) -> Result<Vec<ProvidedResource>, String> {
         let mut found = Vec::new();
         let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        for crd in pass.csv.spec.customresourcedefinitions.iter().flat_map(|crds| &crds.owned) {
+        for crd in observed.csv.spec.customresourcedefinitions.iter().flat_map(|crds| &crds.owned) {
             let Some(definition) = read(&definitions, &crd.name).await? else { continue };
             let (group, names) = (definition.spec.group.clone(), definition.spec.names.clone());
             found.push(ProvidedResource {
@@ -128,7 +129,7 @@ impl Reconciler {
             });
         }
         let services: Api<APIService> = Api::all(self.client.clone());
-        for service in pass.csv.spec.apiservicedefinitions.iter().flat_map(|all| &all.owned) {
+        for service in observed.csv.spec.apiservicedefinitions.iter().flat_map(|all| &all.owned) {
             let name = format!("{}.{}", service.version, service.group);
             let Some(object) = read(&services, &name).await? else { continue };
             found.push(ProvidedResource {
@@ -147,8 +148,12 @@ impl Reconciler {
     }
 
     /// Gives the operator its permissions where it serves, and takes them where it does not any more.
-    pub(super) async fn ensure_permissions(&self, pass: &Pass<'_>, group: &Group) -> Result<(), String> {
-        let (csv, client) = (pass.csv, &self.client);
+    pub(super) async fn ensure_permissions(
+        &self,
+        observed: &Observed<'_>,
+        group: &Group,
+    ) -> Result<(), String> {
+        let (csv, client) = (observed.csv, &self.client);
         let served =
             if is_global(&group.targets) { std::collections::BTreeSet::new() } else { group.targets.clone() };
         if is_global(&group.targets) {
@@ -163,7 +168,7 @@ impl Reconciler {
                 done(result, &binding.name_any())?;
             }
         }
-        for namespace in served.iter().filter(|namespace| **namespace != pass.namespace) {
+        for namespace in served.iter().filter(|namespace| **namespace != observed.namespace) {
             let roles: Api<Role> = Api::namespaced(client.clone(), namespace);
             let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), namespace);
             for (role, binding) in permissions::in_namespace(csv, namespace) {
@@ -179,8 +184,11 @@ impl Reconciler {
                 done(result, &binding.name_any())?;
             }
         }
-        let labels =
-            format!("{},{COPIED_FROM_LABEL}={}", owner_selector(&pass.namespace, &pass.name), pass.namespace);
+        let labels = format!(
+            "{},{COPIED_FROM_LABEL}={}",
+            owner_selector(&observed.namespace, &observed.name),
+            observed.namespace
+        );
         let is_over = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
             !served.contains(meta.namespace.as_deref().unwrap_or_default())
         };

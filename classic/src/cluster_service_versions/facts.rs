@@ -21,7 +21,7 @@ use olm_classic_core::{
 };
 use olm_runtime::{api_text, bounded};
 
-use super::{Pass, Reconciler};
+use super::{Observed, Reconciler};
 use crate::operators::{Interest, all, within};
 
 impl Reconciler {
@@ -31,59 +31,59 @@ impl Reconciler {
     /// The text says what could not be read.
     pub(super) async fn look_up(
         &self,
-        pass: &mut Pass<'_>,
+        observed: &mut Observed<'_>,
         view: &mut View,
         fact: Fact,
         now: Timestamp,
     ) -> Result<(), String> {
         match fact {
-            Fact::Revived => view.revived = Some(self.is_revived(pass).await?),
+            Fact::Revived => view.revived = Some(self.is_revived(observed).await?),
             Fact::Membership => {
-                let found = membership(&within(&self.groups, &pass.namespace));
+                let found = membership(&within(&self.stores.groups, &observed.namespace));
                 if let Membership::Of(group) = &found {
-                    pass.group = Some(group.clone());
+                    observed.group = Some(group.clone());
                 }
                 view.membership = Some(found);
             }
             Fact::Intersecting => {
-                pass.interests.insert(Interest::Intersections);
-                let others: Vec<Group> = all(&self.groups).iter().map(Group::of).collect();
-                view.intersecting = pass.group.as_ref().map(|group| intersecting(group, &others));
+                observed.interests.insert(Interest::Intersections);
+                let others: Vec<Group> = all(&self.stores.groups).iter().map(Group::of).collect();
+                view.intersecting = observed.group.as_ref().map(|group| intersecting(group, &others));
             }
-            Fact::Replaced => view.replaced = Some(self.replaced(pass).await?),
+            Fact::Replaced => view.replaced = Some(self.replaced(observed).await?),
             Fact::Successor => {
-                let csvs = self.siblings(pass);
-                view.successor = Some(Siblings::of(&csvs).succession(pass.csv));
+                let csvs = self.siblings(observed);
+                view.successor = Some(Siblings::of(&csvs).succession(observed.csv));
             }
             Fact::CrdConflict => {
-                let csvs = self.siblings(pass);
-                view.crd_conflict = Some(Siblings::of(&csvs).has_crd_conflict(pass.csv));
+                let csvs = self.siblings(observed);
+                view.crd_conflict = Some(Siblings::of(&csvs).has_crd_conflict(observed.csv));
             }
             Fact::Requirements => {
-                let facts = self.requirement_facts(pass).await?;
-                view.requirements = Some(requirements(pass.csv, &facts));
+                let facts = self.requirement_facts(observed).await?;
+                view.requirements = Some(requirements(observed.csv, &facts));
             }
-            Fact::ApiServices => view.api_services = Some(self.api_services(pass).await?),
+            Fact::ApiServices => view.api_services = Some(self.api_services(observed, now).await?),
             Fact::CertificatesDue => {
-                view.certificates_due = Some(self.are_certificates_due(pass, now).await?);
+                view.certificates_due = Some(self.are_certificates_due(observed, now).await?);
             }
-            Fact::Deployments => view.deployments = Some(self.deployments(pass, now).await?),
-            Fact::Webhooks => view.webhooks = Some(self.webhooks(pass).await?),
-            Fact::Installed => view.installed = Some(self.install(pass, now).await?),
+            Fact::Deployments => view.deployments = Some(self.deployments(observed, now).await?),
+            Fact::Webhooks => view.webhooks = Some(self.webhooks(observed, now).await?),
+            Fact::Installed => view.installed = Some(self.install(observed, now).await?),
         }
         Ok(())
     }
 
     /// The operators of the namespace.
-    pub(super) fn siblings(&self, pass: &Pass<'_>) -> Vec<ClusterServiceVersion> {
-        within(&self.csvs, &pass.namespace)
+    pub(super) fn siblings(&self, observed: &Observed<'_>) -> Vec<ClusterServiceVersion> {
+        within(&self.stores.csvs, &observed.namespace)
     }
 
-    async fn replaced(&self, pass: &mut Pass<'_>) -> Result<Option<Replaced>, String> {
-        let csvs = self.siblings(pass);
-        let Some(replaced) = Siblings::of(&csvs).replaced(pass.csv) else { return Ok(None) };
-        let (name, namespace) = (replaced.name_any(), &pass.namespace);
-        pass.interests.insert(Interest::Object(format!("{namespace}/{name}")));
+    async fn replaced(&self, observed: &mut Observed<'_>) -> Result<Option<Replaced>, String> {
+        let csvs = self.siblings(observed);
+        let Some(replaced) = Siblings::of(&csvs).replaced(observed.csv) else { return Ok(None) };
+        let (name, namespace) = (replaced.name_any(), &observed.namespace);
+        observed.interests.insert(Interest::Object(format!("{namespace}/{name}")));
         let api: Api<OperatorCondition> = Api::namespaced(self.client.clone(), namespace);
         let condition = bounded(api.get_opt(&name)).await;
         let condition =
@@ -92,15 +92,15 @@ impl Reconciler {
     }
 
     /// The versions of the permissions of the namespace: another text means that something changed.
-    pub(super) async fn permissions(&self, pass: &mut Pass<'_>) -> Result<String, String> {
-        pass.interests.insert(Interest::Permissions(pass.namespace.clone()));
-        pass.interests.insert(Interest::ClusterPermissions);
+    pub(super) async fn permissions(&self, observed: &mut Observed<'_>) -> Result<String, String> {
+        observed.interests.insert(Interest::Permissions(observed.namespace.clone()));
+        observed.interests.insert(Interest::ClusterPermissions);
         let failed = |error: kube::Error| format!("reading permissions: {}", api_text(&error));
         let (client, params) = (&self.client, ListParams::default());
-        let roles: Api<Role> = Api::namespaced(client.clone(), &pass.namespace);
-        let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), &pass.namespace);
+        let roles: Api<Role> = Api::namespaced(client.clone(), &observed.namespace);
+        let bindings: Api<RoleBinding> = Api::namespaced(client.clone(), &observed.namespace);
         let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> =
-            Api::namespaced(client.clone(), &pass.namespace);
+            Api::namespaced(client.clone(), &observed.namespace);
         let mut versions: Vec<String> = Vec::new();
         let version = |kind: &str, meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
             let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -121,27 +121,27 @@ impl Reconciler {
 
     /// Whether permissions are others than those with which the installation failed. After a start that is not known, and
     /// the installation is tried once more.
-    async fn is_revived(&self, pass: &mut Pass<'_>) -> Result<bool, String> {
-        let found = self.permissions(pass).await?;
-        let uid = pass.csv.uid().unwrap_or_default();
+    async fn is_revived(&self, observed: &mut Observed<'_>) -> Result<bool, String> {
+        let found = self.permissions(observed).await?;
+        let uid = observed.csv.uid().unwrap_or_default();
         Ok(self.failed.lock().get(&uid) != Some(&found))
     }
 
     /// Checks the operator's Deployments.
-    async fn deployments(&self, pass: &mut Pass<'_>, now: Timestamp) -> Result<Check, String> {
-        let Some(objects) = self.calculated(pass, now).await? else { return Ok(Check::Incalculable) };
-        let api: Api<Deployment> = Api::namespaced(self.client.clone(), &pass.namespace);
+    async fn deployments(&self, observed: &mut Observed<'_>, now: Timestamp) -> Result<Check, String> {
+        let Some(objects) = self.calculated(observed, now).await? else { return Ok(Check::Incalculable) };
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), &observed.namespace);
         let mut found = Vec::new();
         for object in &objects {
             let name = object.name_any();
-            pass.interests.insert(Interest::Object(format!("{}/{name}", pass.namespace)));
+            observed.interests.insert(Interest::Object(format!("{}/{name}", observed.namespace)));
             let deployment = bounded(api.get_opt(&name)).await;
             let deployment =
                 deployment.map_err(|error| format!("reading Deployment {name}: {}", api_text(&error)))?;
             // One that belongs to another operator is not this one's.
-            found.extend(deployment.filter(|one| super::install::is_own(one, pass)));
+            found.extend(deployment.filter(|one| super::install::is_own(one, observed)));
         }
-        let annotations = pass.csv.annotations();
+        let annotations = observed.csv.annotations();
         let find = |name: &str| found.iter().find(|one| one.metadata.name.as_deref() == Some(name));
         Ok(check(&wanted(&objects), annotations, find))
     }

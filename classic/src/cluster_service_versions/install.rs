@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject},
+    core::GroupVersionKind,
+};
 use olm_api_classic::{
     Subscription, SubscriptionConfig,
     names::{OWNER_KIND_LABEL, OWNER_LABEL},
@@ -12,13 +16,16 @@ use olm_api_classic::{
 use olm_classic_core::csv::{
     InstallFault, Installed,
     chain::Siblings,
-    install::deployments::{Additions, deployments},
+    install::deployments::{Additions, deployments, proxy_variables},
 };
 use olm_runtime::{AccountRef, api_text, bounded};
 use serde_json::Value;
 
-use super::{Pass, Reconciler, cleanup::owner_selector};
-use crate::objects::{WriteError, contains, delete_labelled, ensure};
+use super::{Observed, Reconciler, cleanup::owner_selector};
+use crate::{
+    objects::{WriteError, contains, delete_labelled, ensure},
+    operators::{Interest, within},
+};
 
 /// What stands behind webhooks and APIs: the hash of each server's authority and the authority in base64, by Deployment.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +35,8 @@ pub(super) struct Authorities {
 }
 
 /// Whether a Deployment is the operator's: it names no other owner.
-pub(super) fn is_own(deployment: &Deployment, pass: &Pass<'_>) -> bool {
-    deployment.labels().get(OWNER_LABEL).is_some_and(|owner| *owner == pass.name)
+pub(super) fn is_own(deployment: &Deployment, observed: &Observed<'_>) -> bool {
+    deployment.labels().get(OWNER_LABEL).is_some_and(|owner| *owner == observed.name)
 }
 
 impl Reconciler {
@@ -39,26 +46,40 @@ impl Reconciler {
     /// The text says what could not be read.
     pub(super) async fn calculated(
         &self,
-        pass: &mut Pass<'_>,
+        observed: &mut Observed<'_>,
         now: Timestamp,
     ) -> Result<Option<Vec<Deployment>>, String> {
-        let Some(authorities) = self.authorities(pass, now).await? else { return Ok(None) };
-        let config = self.configuration(pass).await?;
-        let additions = Additions { config: config.as_ref(), authorities: authorities.hashes };
-        deployments(pass.csv, &additions).map(Some)
+        let Some(authorities) = self.authorities(observed, now).await? else { return Ok(None) };
+        let config = self.configuration(observed);
+        let proxy = self.proxy().await?;
+        let additions = Additions { config: config.as_ref(), proxy, authorities: authorities.hashes };
+        deployments(observed.csv, &additions).map(Some)
+    }
+
+    /// The variables of the cluster's proxy; none on clusters other than OpenShift.
+    async fn proxy(&self) -> Result<Vec<(&'static str, String)>, String> {
+        let kind = ApiResource::from_gvk_with_plural(
+            &GroupVersionKind::gvk("config.openshift.io", "v1", "Proxy"),
+            "proxies",
+        );
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
+        match bounded(api.get("cluster")).await {
+            Ok(proxy) => Ok(proxy_variables(&proxy.data)),
+            // A group that is not served is answered without a reason.
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            Err(error) => Err(format!("reading the cluster's proxy: {}", api_text(&error))),
+        }
     }
 
     /// The configuration of the Subscription that installed the operator. Of several the first by name.
-    async fn configuration(&self, pass: &Pass<'_>) -> Result<Option<SubscriptionConfig>, String> {
-        let api: Api<Subscription> = Api::namespaced(self.client.clone(), &pass.namespace);
-        let found = bounded(api.list(&ListParams::default())).await;
-        let mut found = found.map_err(|error| format!("reading Subscriptions: {}", api_text(&error)))?.items;
-        found.sort_by_key(ResourceExt::name_any);
+    fn configuration(&self, observed: &mut Observed<'_>) -> Option<SubscriptionConfig> {
+        observed.interests.insert(Interest::Subscriptions(observed.namespace.clone()));
         let is_its = |subscription: &Subscription| {
             let status = subscription.status.as_ref();
-            status.and_then(|status| status.installed_csv.as_deref()) == Some(pass.name.as_str())
+            status.and_then(|status| status.installed_csv.as_deref()) == Some(observed.name.as_str())
         };
-        Ok(found.into_iter().find(is_its).and_then(|subscription| subscription.spec.config))
+        let found = within(&self.stores.subscriptions, &observed.namespace);
+        found.into_iter().find(is_its).and_then(|subscription| subscription.spec.config)
     }
 
     /// Installs the operator.
@@ -67,12 +88,12 @@ impl Reconciler {
     /// It is not known whether it was installed.
     pub(super) async fn install(
         &self,
-        pass: &mut Pass<'_>,
+        observed: &mut Observed<'_>,
         now: Timestamp,
     ) -> Result<Result<Installed, InstallFault>, String> {
-        let permissions = self.permissions(pass).await?;
-        let done = self.install_all(pass, now).await;
-        let uid = pass.csv.uid().unwrap_or_default();
+        let permissions = self.permissions(observed).await?;
+        let done = self.install_all(observed, now).await;
+        let uid = observed.csv.uid().unwrap_or_default();
         if done.as_ref().is_err_and(|fault| fault.is_unrecoverable) {
             self.failed.lock().insert(uid, permissions);
         } else {
@@ -82,15 +103,19 @@ impl Reconciler {
         Ok(done)
     }
 
-    async fn install_all(&self, pass: &mut Pass<'_>, now: Timestamp) -> Result<Installed, InstallFault> {
-        let client = self.installer(pass).await?;
-        let certificates = self.make_servers(pass, now).await.map_err(fault)?;
-        let objects = self.calculated(pass, now).await.map_err(fault)?;
+    async fn install_all(
+        &self,
+        observed: &mut Observed<'_>,
+        now: Timestamp,
+    ) -> Result<Installed, InstallFault> {
+        observed.writer = self.installer(observed).await?;
+        let certificates = self.make_servers(observed, now).await.map_err(fault)?;
+        let objects = self.calculated(observed, now).await.map_err(fault)?;
         let objects = objects.ok_or_else(|| fault("a certificate that was made is missing".to_owned()))?;
-        let csvs = self.siblings(pass);
-        let chain = Siblings::of(&csvs).predecessors(pass.csv);
+        let csvs = self.siblings(observed);
+        let chain = Siblings::of(&csvs).predecessors(observed.csv);
         let exists = |name: &str| csvs.iter().any(|csv| csv.metadata.name.as_deref() == Some(name));
-        let api: Api<Deployment> = Api::namespaced(client, &pass.namespace);
+        let api: Api<Deployment> = Api::namespaced(observed.writer.clone(), &observed.namespace);
         for object in &objects {
             // Another operator's Deployment is not taken over while that operator exists, nor one with a controller.
             let ours = |found: &Deployment| {
@@ -99,37 +124,38 @@ impl Reconciler {
                 let owner = labels.get(OWNER_LABEL).map(String::as_str).filter(|_| of_csv);
                 let is_free = found.owner_references().iter().all(|owner| owner.controller != Some(true));
                 is_free
-                    && owner.is_none_or(|owner| owner == pass.name || chain.contains(owner) || !exists(owner))
+                    && owner
+                        .is_none_or(|owner| owner == observed.name || chain.contains(owner) || !exists(owner))
             };
             let same = |found: &Value, wanted: &Value| contains(found, wanted);
             ensure(&api, object, ours, same).await.map_err(written)?;
         }
-        self.remove_previous(pass, &api, &objects).await?;
-        if let Some(group) = pass.group.clone() {
-            self.ensure_permissions(pass, &group).await.map_err(fault)?;
-            self.make_registrations(pass, &group, now).await.map_err(fault)?;
+        self.remove_previous(observed, &api, &objects).await?;
+        if let Some(group) = observed.group.clone() {
+            self.ensure_permissions(observed, &group).await.map_err(fault)?;
+            self.make_registrations(observed, &group, now).await.map_err(fault)?;
         }
         Ok(Installed { certificates })
     }
 
-    /// The client that writes Deployments: that of the group's ServiceAccount, if it has one.
-    async fn installer(&self, pass: &Pass<'_>) -> Result<Client, InstallFault> {
-        let account = pass.group.as_ref().and_then(|group| group.service_account.clone());
+    /// The client that writes what an operator is made of: that of the group's ServiceAccount, if it has one.
+    async fn installer(&self, observed: &Observed<'_>) -> Result<Client, InstallFault> {
+        let account = observed.group.as_ref().and_then(|group| group.service_account.clone());
         let Some(name) = account else { return Ok(self.client.clone()) };
-        let account = AccountRef { namespace: pass.namespace.clone(), name };
+        let account = AccountRef { namespace: observed.namespace.clone(), name };
         self.accounts.client(&account).await.map_err(|error| fault(error.to_string()))
     }
 
     /// Removes the Deployments of the replaced version that this one does not have.
     async fn remove_previous(
         &self,
-        pass: &Pass<'_>,
+        observed: &Observed<'_>,
         api: &Api<Deployment>,
         objects: &[Deployment],
     ) -> Result<(), InstallFault> {
-        let csvs = self.siblings(pass);
-        let Some(previous) = Siblings::of(&csvs).replaced(pass.csv) else { return Ok(()) };
-        let labels = owner_selector(&pass.namespace, &previous.name_any());
+        let csvs = self.siblings(observed);
+        let Some(previous) = Siblings::of(&csvs).replaced(observed.csv) else { return Ok(()) };
+        let labels = owner_selector(&observed.namespace, &previous.name_any());
         let kept: Vec<String> = objects.iter().map(ResourceExt::name_any).collect();
         let is_over = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
             !kept.contains(meta.name.as_ref().unwrap_or(&String::new()))

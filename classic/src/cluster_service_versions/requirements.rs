@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::{
     api::{
         core::v1::ServiceAccount,
-        rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef, Subject},
+        rbac::v1::{ClusterRole, Role, RoleBinding, RoleRef, Subject},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
@@ -21,12 +21,12 @@ use olm_rbac::Held;
 use olm_runtime::{api_text, bounded};
 use serde_json::json;
 
-use super::{Pass, Reconciler};
+use super::{Observed, Reconciler};
 use crate::operators::Interest;
 
 impl Reconciler {
-    pub(super) async fn requirement_facts(&self, pass: &mut Pass<'_>) -> Result<Facts, String> {
-        let spec = &pass.csv.spec;
+    pub(super) async fn requirement_facts(&self, observed: &mut Observed<'_>) -> Result<Facts, String> {
+        let spec = &observed.csv.spec;
         let mut facts = Facts::default();
         if spec.min_kube_version.is_some() {
             facts.server_version =
@@ -36,32 +36,32 @@ impl Reconciler {
             spec.customresourcedefinitions.iter().flat_map(|crds| crds.owned.iter().chain(&crds.required));
         let names: BTreeSet<String> = crds.map(|crd| crd.name.clone()).collect();
         for name in names {
-            pass.interests.insert(Interest::Definition(name.clone()));
+            observed.interests.insert(Interest::Definition(name.clone()));
             let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
             let found = bounded(api.get_opt(&name)).await;
             let found = found.map_err(|error| format!("reading {name}: {}", api_text(&error)))?;
-            facts.crds.extend(found.map(|found| (name, crd(&found, &pass.namespace))));
+            facts.crds.extend(found.map(|found| (name, crd(&found, &observed.namespace))));
         }
-        self.read_apis(pass, &mut facts).await?;
-        let csvs = self.siblings(pass);
+        self.read_apis(observed, &mut facts).await?;
+        let csvs = self.siblings(observed);
         facts.predecessors =
-            Siblings::of(&csvs).predecessors(pass.csv).into_iter().map(str::to_owned).collect();
-        let accounts: BTreeSet<String> = account_names(pass.csv).into_iter().map(str::to_owned).collect();
+            Siblings::of(&csvs).predecessors(observed.csv).into_iter().map(str::to_owned).collect();
+        let accounts: BTreeSet<String> = account_names(observed.csv).into_iter().map(str::to_owned).collect();
         if !accounts.is_empty() {
-            pass.interests.insert(Interest::Permissions(pass.namespace.clone()));
-            pass.interests.insert(Interest::ClusterPermissions);
-            facts.accounts = self.read_accounts(pass, &accounts).await?;
+            observed.interests.insert(Interest::Permissions(observed.namespace.clone()));
+            observed.interests.insert(Interest::ClusterPermissions);
+            facts.accounts = self.read_accounts(observed, &accounts).await?;
         }
         Ok(facts)
     }
 
     /// The APIServices and kinds that the operator needs.
-    async fn read_apis(&self, pass: &mut Pass<'_>, facts: &mut Facts) -> Result<(), String> {
-        let spec = &pass.csv.spec;
+    async fn read_apis(&self, observed: &mut Observed<'_>, facts: &mut Facts) -> Result<(), String> {
+        let spec = &observed.csv.spec;
         let required: Vec<_> = spec.apiservicedefinitions.iter().flat_map(|all| &all.required).collect();
         for service in &required {
             let name = format!("{}.{}", service.version, service.group);
-            pass.interests.insert(Interest::Definition(name.clone()));
+            observed.interests.insert(Interest::Definition(name.clone()));
             let api: Api<APIService> = Api::all(self.client.clone());
             let found = bounded(api.get_opt(&name)).await;
             let found = found.map_err(|error| format!("reading APIService {name}: {}", api_text(&error)))?;
@@ -97,15 +97,15 @@ impl Reconciler {
     /// The ServiceAccounts with the permissions that they hold.
     async fn read_accounts(
         &self,
-        pass: &Pass<'_>,
+        observed: &Observed<'_>,
         names: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, Account>, String> {
-        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &pass.namespace);
+        let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &observed.namespace);
         let failed = |error: kube::Error| format!("reading permissions: {}", api_text(&error));
         let mut found = BTreeMap::new();
         for name in names {
             let Some(account) = bounded(api.get_metadata_opt(name)).await.map_err(failed)? else { continue };
-            let uid = pass.csv.uid().unwrap_or_default();
+            let uid = observed.csv.uid().unwrap_or_default();
             let owners: Vec<_> =
                 account.owner_references().iter().filter(|one| one.kind == "ClusterServiceVersion").collect();
             let is_foreign = !owners.is_empty() && !owners.iter().any(|owner| owner.uid == uid);
@@ -115,10 +115,10 @@ impl Reconciler {
         if found.is_empty() {
             return Ok(found);
         }
-        let (client, params, namespace) = (&self.client, ListParams::default(), &pass.namespace);
+        let (client, params, namespace) = (&self.client, ListParams::default(), &observed.namespace);
         let mut roles = Roles { reconciler: self, namespace, known: BTreeMap::new() };
-        let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-        for binding in bounded(bindings.list(&params)).await.map_err(failed)? {
+        let bindings = self.stores.bindings.state();
+        for binding in bindings.iter().filter_map(|binding| binding.0.as_ref().ok()) {
             for (name, account) in &mut found {
                 if names_account(binding.subjects.as_deref(), name, namespace) {
                     account.held.cluster.extend(roles.rules(&binding.role_ref).await.map_err(failed)?);

@@ -7,42 +7,41 @@ use jiff::Timestamp;
 use k8s_openapi::{
     ByteString,
     api::{
-        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
-        core::v1::{Secret, Service},
+        core::v1::{Pod, Secret, Service},
         rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
     },
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
-use kube::{
-    Api, Resource, ResourceExt,
-    api::{ListParams, Patch},
-};
-use olm_api_classic::{WebhookDescription, WebhookType, names::MANAGED_LABEL};
+use kube::{Api, Resource, ResourceExt, api::ListParams};
+use olm_api_classic::names::MANAGED_LABEL;
 use olm_certs::{Content, Pair, Step, Wanted, issue};
 use olm_classic_core::{
     csv::{
-        ApiServices, Availability, Certificates, Webhooks,
+        ApiServices, Availability, Certificates,
         chain::Siblings,
+        disruption::is_disrupted,
         install::{self, deployments::CA_HASH_ANNOTATION, serving},
     },
     group::membership::Group,
 };
 use olm_object::hex;
-use olm_runtime::{api_text, bounded, patch_as, post_as};
+use olm_runtime::{api_text, bounded};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Pass, Reconciler, install::Authorities, requirements::is_available};
+use super::{Observed, Reconciler, install::Authorities, requirements::is_available};
 use crate::{
     objects::{WriteError, contains, ensure},
     operator_groups::owner_of,
-    operators::{FIELD_MANAGER, Interest},
+    operators::Interest,
 };
 
 /// The life of a certificate, and how long before its end the next one is made.
 const LIFETIME: Duration = Duration::from_hours(730 * 24);
 const EARLY: Duration = Duration::from_hours(24);
+/// Most Pods of a Deployment that are looked at.
+const PODS_MAX: u32 = 100;
 /// Key of the Secret with the authority.
 const AUTHORITY_KEY: &str = "olmCAKey";
 
@@ -50,12 +49,12 @@ impl Reconciler {
     /// The authorities of the operator's servers; none while one is missing or due.
     pub(super) async fn authorities(
         &self,
-        pass: &Pass<'_>,
+        observed: &Observed<'_>,
         now: Timestamp,
     ) -> Result<Option<Authorities>, String> {
         let mut all = Authorities::default();
-        for server in serving::servers(pass.csv) {
-            let Some(authority) = self.authority(pass, &server, now).await? else { return Ok(None) };
+        for server in serving::servers(observed.csv) {
+            let Some(authority) = self.authority(observed, &server, now).await? else { return Ok(None) };
             all.hashes.insert(server.deployment.clone(), hash(&authority));
             all.bundles.insert(server.deployment, STANDARD.encode(&authority));
         }
@@ -65,11 +64,11 @@ impl Reconciler {
     /// The authority of a server whose certificate is good.
     async fn authority(
         &self,
-        pass: &Pass<'_>,
+        observed: &Observed<'_>,
         server: &serving::Server,
         now: Timestamp,
     ) -> Result<Option<String>, String> {
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &pass.namespace);
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &observed.namespace);
         let found = bounded(api.get_opt(&server.secret)).await;
         let found =
             found.map_err(|error| format!("reading Secret {}: {}", server.secret, api_text(&error)))?;
@@ -86,32 +85,36 @@ impl Reconciler {
         Ok(is_good.then_some(content.authorities))
     }
 
-    pub(super) async fn are_certificates_due(&self, pass: &Pass<'_>, now: Timestamp) -> Result<bool, String> {
-        Ok(self.authorities(pass, now).await?.is_none())
+    pub(super) async fn are_certificates_due(
+        &self,
+        observed: &Observed<'_>,
+        now: Timestamp,
+    ) -> Result<bool, String> {
+        Ok(self.authorities(observed, now).await?.is_none())
     }
 
     /// Makes certificates, Services and permissions of the operator's servers.
     pub(super) async fn make_servers(
         &self,
-        pass: &Pass<'_>,
+        observed: &Observed<'_>,
         now: Timestamp,
     ) -> Result<Option<Certificates>, String> {
-        let servers = serving::servers(pass.csv);
+        let servers = serving::servers(observed.csv);
         let mut has_issued = false;
         for server in &servers {
-            if self.authority(pass, server, now).await?.is_none() {
-                self.issue(pass, server, now).await?;
+            if self.authority(observed, server, now).await?.is_none() {
+                self.issue(observed, server, now).await?;
                 has_issued = true;
             }
-            let api: Api<Service> = Api::namespaced(self.client.clone(), &pass.namespace);
-            self.make(&api, &serving::service(pass.csv, server), pass).await?;
-            for object in serving::permissions(pass.csv, server) {
-                self.make_permission(pass, object).await?;
+            let api: Api<Service> = Api::namespaced(observed.writer.clone(), &observed.namespace);
+            self.make(&api, &serving::service(observed.csv, server), observed).await?;
+            for object in serving::permissions(observed.csv, server) {
+                self.make_permission(observed, object).await?;
             }
         }
         let rotation =
             now + jiff::SignedDuration::try_from(LIFETIME.saturating_sub(EARLY)).unwrap_or_default();
-        let known = pass.csv.status.as_ref().and_then(|status| {
+        let known = observed.csv.status.as_ref().and_then(|status| {
             Some((status.certs_last_updated.as_ref()?.0, status.certs_rotate_at.as_ref()?.0))
         });
         let (updated, rotate_at) =
@@ -119,16 +122,21 @@ impl Reconciler {
         Ok((!servers.is_empty()).then_some(Certificates { updated, rotate_at }))
     }
 
-    async fn issue(&self, pass: &Pass<'_>, server: &serving::Server, now: Timestamp) -> Result<(), String> {
+    async fn issue(
+        &self,
+        observed: &Observed<'_>,
+        server: &serving::Server,
+        now: Timestamp,
+    ) -> Result<(), String> {
         let issued = issue(&wanted(server), now).map_err(|error| error.to_string())?;
         let bytes = |text: String| ByteString(text.into_bytes());
         let secret = Secret {
             metadata: kube::api::ObjectMeta {
                 name: Some(server.secret.clone()),
-                namespace: Some(pass.namespace.clone()),
+                namespace: Some(observed.namespace.clone()),
                 labels: Some([(MANAGED_LABEL.to_owned(), "true".to_owned())].into()),
                 annotations: Some([(CA_HASH_ANNOTATION.to_owned(), hash(&issued.authority))].into()),
-                owner_references: Some(vec![install::owner(pass.csv)]),
+                owner_references: Some(vec![install::owner(observed.csv)]),
                 ..kube::api::ObjectMeta::default()
             },
             type_: Some("kubernetes.io/tls".to_owned()),
@@ -142,36 +150,36 @@ impl Reconciler {
             ),
             ..Secret::default()
         };
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &pass.namespace);
-        self.make(&api, &secret, pass).await
+        let api: Api<Secret> = Api::namespaced(observed.writer.clone(), &observed.namespace);
+        self.make(&api, &secret, observed).await
     }
 
     /// Writes an object of the operator's namespace. One that belongs to something else is left alone; that of a version of
     /// the chain is taken over.
-    async fn make<K>(&self, api: &Api<K>, object: &K, pass: &Pass<'_>) -> Result<(), String>
+    async fn make<K>(&self, api: &Api<K>, object: &K, observed: &Observed<'_>) -> Result<(), String>
     where
         K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Serialize + DeserializeOwned,
     {
-        let csvs = self.siblings(pass);
-        let mut chain = Siblings::of(&csvs).predecessors(pass.csv);
-        chain.insert(&pass.name);
+        let csvs = self.siblings(observed);
+        let mut chain = Siblings::of(&csvs).predecessors(observed.csv);
+        chain.insert(&observed.name);
         let ours =
             |found: &K| found.owner_references().iter().any(|owner| chain.contains(owner.name.as_str()));
         done(ensure(api, object, ours, contains).await, &object.name_any())
     }
 
-    async fn make_permission(&self, pass: &Pass<'_>, object: Value) -> Result<(), String> {
-        let client = self.client.clone();
+    async fn make_permission(&self, observed: &Observed<'_>, object: Value) -> Result<(), String> {
+        let client = observed.writer.clone();
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         let unread = |error: serde_json::Error| error.to_string();
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         if kind == "Role" {
             let role: Role = serde_json::from_value(object).map_err(unread)?;
-            return self.make(&Api::namespaced(client, &namespace), &role, pass).await;
+            return self.make(&Api::namespaced(client, &namespace), &role, observed).await;
         }
-        if kind == "RoleBinding" && namespace == pass.namespace {
+        if kind == "RoleBinding" && namespace == observed.namespace {
             let binding: RoleBinding = serde_json::from_value(object).map_err(unread)?;
-            return self.make(&Api::namespaced(client, &namespace), &binding, pass).await;
+            return self.make(&Api::namespaced(client, &namespace), &binding, observed).await;
         }
         if kind == "RoleBinding" {
             let binding: RoleBinding = serde_json::from_value(object).map_err(unread)?;
@@ -192,130 +200,48 @@ impl Reconciler {
     /// Registers webhooks and APIServices with the API server.
     pub(super) async fn make_registrations(
         &self,
-        pass: &Pass<'_>,
+        observed: &Observed<'_>,
         group: &Group,
         now: Timestamp,
     ) -> Result<(), String> {
-        let authorities = self.authorities(pass, now).await?.unwrap_or_default();
-        let api: Api<APIService> = Api::all(self.client.clone());
-        for object in serving::api_services(pass.csv, &authorities.bundles) {
+        let authorities = self.authorities(observed, now).await?.unwrap_or_default();
+        let api: Api<APIService> = Api::all(observed.writer.clone());
+        for object in serving::api_services(observed.csv, &authorities.bundles) {
             let service: APIService = serde_json::from_value(object).map_err(|error| error.to_string())?;
-            let ours = |found: &APIService| self.is_adoptable(pass, found);
+            let ours = |found: &APIService| self.is_adoptable(observed, found);
             done(ensure(&api, &service, ours, contains).await, &service.name_any())?;
         }
-        for webhook in pass.csv.spec.webhookdefinitions.iter().flatten() {
-            let bundle = webhook.deployment_name.as_ref().and_then(|name| authorities.bundles.get(name));
-            let Some(bundle) = bundle else { continue };
-            let Some(object) = serving::webhook_configuration(pass.csv, webhook, group, bundle) else {
-                continue;
-            };
-            match webhook.type_ {
-                WebhookType::ValidatingAdmissionWebhook => {
-                    self.register::<ValidatingWebhookConfiguration>(pass, webhook, object).await?;
-                }
-                _ => self.register::<MutatingWebhookConfiguration>(pass, webhook, object).await?,
-            }
-        }
-        Ok(())
-    }
-
-    async fn register<K>(
-        &self,
-        pass: &Pass<'_>,
-        webhook: &WebhookDescription,
-        object: Value,
-    ) -> Result<(), String>
-    where
-        K: Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
-            + Clone
-            + std::fmt::Debug
-            + Serialize
-            + DeserializeOwned,
-    {
-        let api: Api<K> = Api::all(self.client.clone());
-        let failed = |error: kube::Error| format!("webhook {}: {}", webhook.generate_name, api_text(&error));
-        let found = self.registered(&api, pass, webhook).await.map_err(failed)?;
-        let Some(found) = found else {
-            let object: K = serde_json::from_value(object).map_err(|error| error.to_string())?;
-            return bounded(api.create(&post_as(FIELD_MANAGER), &object)).await.map(drop).map_err(failed);
-        };
-        let known = serde_json::to_value(&found).unwrap_or_default();
-        if contains(&known["webhooks"], &object["webhooks"]) {
-            return Ok(());
-        }
-        let patch = json!({
-            "metadata": {"resourceVersion": found.resource_version(), "labels": object["metadata"]["labels"]},
-            "webhooks": object["webhooks"],
-        });
-        let patched =
-            bounded(api.patch(&found.name_any(), &patch_as(FIELD_MANAGER), &Patch::Merge(patch))).await;
-        patched.map(drop).map_err(failed)
-    }
-
-    async fn registered<K>(
-        &self,
-        api: &Api<K>,
-        pass: &Pass<'_>,
-        webhook: &WebhookDescription,
-    ) -> Result<Option<K>, kube::Error>
-    where
-        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
-    {
-        let labels = serving::webhook_labels(pass.csv, webhook);
-        let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let mut found = bounded(api.list(&ListParams::default().labels(&labels.join(",")))).await?.items;
-        found.sort_by_key(ResourceExt::name_any);
-        Ok(found.into_iter().next())
-    }
-
-    /// Whether the operator's webhooks are registered. Conversion is not served.
-    pub(super) async fn webhooks(&self, pass: &Pass<'_>) -> Result<Webhooks, String> {
-        for webhook in pass.csv.spec.webhookdefinitions.iter().flatten() {
-            let client = self.client.clone();
-            let found = match webhook.type_ {
-                WebhookType::ValidatingAdmissionWebhook => {
-                    let api = Api::<ValidatingWebhookConfiguration>::all(client);
-                    self.registered(&api, pass, webhook).await.map(|found| found.is_some())
-                }
-                WebhookType::MutatingAdmissionWebhook => {
-                    let api = Api::<MutatingWebhookConfiguration>::all(client);
-                    self.registered(&api, pass, webhook).await.map(|found| found.is_some())
-                }
-                WebhookType::ConversionWebhook => Ok(false),
-            };
-            match found {
-                Ok(true) => {}
-                Ok(false) => return Ok(Webhooks::Missing),
-                Err(error) => return Ok(Webhooks::Failed(api_text(&error))),
-            }
-        }
-        Ok(Webhooks::Installed)
+        self.make_webhooks(observed, group, &authorities.bundles).await
     }
 
     /// Whether an APIService is the operator's, or that of a version which it takes the place of.
-    fn is_adoptable(&self, pass: &Pass<'_>, service: &APIService) -> bool {
+    fn is_adoptable(&self, observed: &Observed<'_>, service: &APIService) -> bool {
         let [Some(kind), Some(namespace), Some(name)] = owner_of(service.labels()) else { return false };
-        let csvs = self.siblings(pass);
+        let csvs = self.siblings(observed);
         let is_chain =
-            *name == pass.name || Siblings::of(&csvs).predecessors(pass.csv).contains(name.as_str());
-        kind == "ClusterServiceVersion" && *namespace == pass.namespace && is_chain
+            *name == observed.name || Siblings::of(&csvs).predecessors(observed.csv).contains(name.as_str());
+        kind == "ClusterServiceVersion" && *namespace == observed.namespace && is_chain
     }
 
     /// The APIServices that the operator owns.
-    pub(super) async fn api_services(&self, pass: &mut Pass<'_>) -> Result<ApiServices, String> {
+    pub(super) async fn api_services(
+        &self,
+        observed: &mut Observed<'_>,
+        now: Timestamp,
+    ) -> Result<ApiServices, String> {
         let mut all = ApiServices::default();
         let api: Api<APIService> = Api::all(self.client.clone());
-        let phase = olm_classic_core::csv::chain::phase(pass.csv);
-        for one in pass.csv.spec.apiservicedefinitions.iter().flat_map(|all| &all.owned) {
+        let phase = olm_classic_core::csv::chain::phase(observed.csv);
+        for one in observed.csv.spec.apiservicedefinitions.iter().flat_map(|all| &all.owned) {
             let name = format!("{}.{}", one.version, one.group);
-            pass.interests.insert(Interest::Definition(name.clone()));
+            observed.interests.insert(Interest::Definition(name.clone()));
             let found = bounded(api.get_opt(&name)).await;
             match found.map_err(|error| format!("reading APIService {name}: {}", api_text(&error)))? {
                 None if phase != olm_classic_core::csv::Phase::Pending => {
                     all.faults.push(format!("apiservices.apiregistration.k8s.io \"{name}\" not found"));
                 }
                 None => {}
-                Some(found) if !self.is_adoptable(pass, &found) => {
+                Some(found) if !self.is_adoptable(observed, &found) => {
                     all.unadoptable.push(format!("pre-existing APIService {name} is not adoptable"));
                 }
                 Some(found) => {
@@ -327,7 +253,29 @@ impl Reconciler {
                 }
             }
         }
+        if all.availability == Availability::Unavailable && self.is_disrupted(observed, now).await? {
+            all.availability = Availability::Disrupted;
+        }
         Ok(all)
+    }
+
+    /// Whether a Pod of the operator is on its way, so that its APIs will answer.
+    async fn is_disrupted(&self, observed: &Observed<'_>, now: Timestamp) -> Result<bool, String> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &observed.namespace);
+        for one in observed.csv.spec.install.spec.iter().flat_map(|spec| &spec.deployments) {
+            let labels = one.spec.selector.match_labels.iter().flatten();
+            let selector: Vec<_> = labels.map(|(key, value)| format!("{key}={value}")).collect();
+            if selector.is_empty() {
+                continue;
+            }
+            let params = ListParams::default().labels(&selector.join(",")).limit(PODS_MAX);
+            let pods = bounded(api.list(&params)).await;
+            let pods = pods.map_err(|error| format!("listing Pods: {}", api_text(&error)))?;
+            if is_disrupted(&pods.items, now) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

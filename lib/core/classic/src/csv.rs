@@ -5,8 +5,10 @@
 //! what its row needs. [`requirements`] and [`deployments`] evaluate two of the facts, [`install`] makes the objects.
 
 pub mod chain;
+pub mod conversion;
 pub mod copied;
 pub mod deployments;
+pub mod disruption;
 pub mod install;
 mod install_status;
 pub mod operator_condition;

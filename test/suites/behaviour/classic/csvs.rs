@@ -78,7 +78,24 @@ async fn a_newer_version_takes_the_place_of_the_one_before_when_that_allows_it()
     let csv = place.shows("a.v2", "Pending/OperatorConditionNotUpgradeable").await?;
     let message = csv.status.and_then(|status| status.message).unwrap_or_default();
     ensure!(message.starts_with("operator is not upgradeable: "), "{message}");
+    // What its administrator says counts more than what it says itself.
+    let overridden = async |status: &str| {
+        let one =
+            json!({"type": "Upgradeable", "status": status, "reason": "R", "message": "not on a Friday"});
+        let patch = Patch::Merge(json!({"spec": {"overrides": [one]}}));
+        conditions.patch("a.v1", &PatchParams::default(), &patch).await
+    };
+    overridden("False").await?;
     set("True").await?;
+    wait::until("the message of the administrator", DEADLINE, || async {
+        let message =
+            place.csvs.get("a.v2").await?.status.and_then(|status| status.message).unwrap_or_default();
+        let wanted = "operator is not upgradeable: the operator is not upgradeable: not on a Friday";
+        wait::check(message == wanted, || message.clone())
+    })
+    .await?;
+    set("False").await?;
+    overridden("True").await?;
     place.shows("a.v2", "Succeeded/InstallSucceeded").await?;
     place.gone("a.v1").await?;
     wait::until("the Deployment of the version before to be gone", DEADLINE, || async {

@@ -7,12 +7,12 @@ use olm_test::{
     instance::Settings,
     prelude::*,
 };
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// What tests of operators share.
 pub(crate) struct Operators {
     pub(crate) cluster: Cluster,
-    _classic: Classic,
+    pub(crate) classic: Classic,
 }
 
 impl Operators {
@@ -20,12 +20,19 @@ impl Operators {
         let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
         install(&cluster)?;
         let classic = Classic::start(&cluster, &Settings::default().arg("--role=olm")).await?;
-        Ok(Self { cluster, _classic: classic })
+        Ok(Self { cluster, classic })
     }
 
     pub(crate) async fn shared() -> Result<&'static Self> {
         static SHARED: OnceCell<Operators> = OnceCell::const_new();
         SHARED.get_or_try_init(Self::start).await
+    }
+
+    /// Another cluster for tests that change what all operators see, one at a time.
+    pub(crate) async fn alone() -> Result<MutexGuard<'static, Self>> {
+        static ALONE: OnceCell<Mutex<Operators>> = OnceCell::const_new();
+        let world = ALONE.get_or_try_init(|| async { Self::start().await.map(Mutex::new) }).await?;
+        Ok(world.lock().await)
     }
 
     /// A namespace that no other test uses.

@@ -25,6 +25,6 @@ pub fn owner(csv: &ClusterServiceVersion) -> OwnerReference {
 }
 
 /// Namespace and name of an operator.
-fn key(csv: &ClusterServiceVersion) -> (&str, &str) {
+pub(super) fn key(csv: &ClusterServiceVersion) -> (&str, &str) {
     (csv.metadata.namespace.as_deref().unwrap_or_default(), csv.metadata.name.as_deref().unwrap_or_default())
 }

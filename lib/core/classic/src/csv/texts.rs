@@ -119,6 +119,25 @@ pub mod message {
         "has been replaced by a newer ClusterServiceVersion that has successfully installed.";
     /// Error of a version that is replaced by nothing.
     pub const NO_SUCCESSOR: &str = "marked as replacement, but no replacement CSV found in cluster";
+    /// Of copies that are all there.
+    pub const COPIES_COMPLETE: &str = "Copied CSVs are enabled and present across the cluster";
+    /// Of copies that are not all there.
+    pub const COPIES_MISSING: &str = "Copied CSVs are enabled and at least one copied CSVs is missing";
+    /// Of copies that are not wanted and not there.
+    pub const COPIES_GONE: &str = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode";
+    /// Of copies that are there and not wanted.
+    pub const COPIES_LEFT: &str = "Copied CSVs are disabled and at least one unexpected copied CSV was found for an operator installed in AllNamespace mode";
+    /// Of a conversion webhook of an operator that does not serve all namespaces alone.
+    pub const CONVERSION_MODES: &str =
+        "unable to manage conversion webhook: CSVs with conversion webhooks must support only AllNamespaces";
+    /// Of a conversion webhook for nothing.
+    pub const CONVERSION_NOTHING: &str =
+        "unable to manager conversion webhook: conversion webhook must have at least one CRD specified";
+    /// Of a CustomResourceDefinition that cannot be converted.
+    pub const CONVERSION_UNKNOWN_FIELDS: &str =
+        "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion";
+    /// Of a conversion that is not as it is to be.
+    pub const CONVERSION_MISSING: &str = "conversionWebhook not ready";
     /// Two webhooks of one name.
     pub const WEBHOOK_TWICE: &str = "CSV contains repeated WebhookDescription name";
     /// A webhook for all API groups.
@@ -172,6 +191,19 @@ pub fn api_service_failed(cause: &str) -> String {
 /// Message of a webhook that cannot be written.
 pub fn webhook_failed(cause: &str) -> String {
     format!("Webhook install failed: {cause}")
+}
+
+/// Message of a conversion webhook for what the operator does not own.
+pub fn conversion_foreign(csv: &str, crd: &str) -> String {
+    format!("csv {csv} does not own CRD {crd}")
+}
+
+/// Message of a conversion webhook for what something else converts.
+pub fn conversion_taken(crd: &str, namespace: &str, service: &str) -> String {
+    let by = if service.is_empty() { "a URL".to_owned() } else { format!("Service {namespace}/{service}") };
+    format!(
+        "CustomResourceDefinition {crd} is converted by {by}, which belongs to something else: set its spec.conversion.strategy to None if that is not used any more"
+    )
 }
 
 /// Message of a copy.

@@ -15,13 +15,28 @@ pub const CA_HASH_ANNOTATION: &str = "olmcahash";
 /// The variable by which an operator finds its OperatorCondition.
 const CONDITION_VARIABLE: &str = "OPERATOR_CONDITION_NAME";
 
+/// The variables of a proxy, and the fields with their values.
+const PROXY: [(&str, &str); 3] =
+    [("HTTP_PROXY", "httpProxy"), ("HTTPS_PROXY", "httpsProxy"), ("NO_PROXY", "noProxy")];
+
 /// What is added to the Deployments of the strategy.
 #[derive(Debug, Clone, Default)]
 pub struct Additions<'a> {
     /// The configuration of the Subscription, if one has installed the operator.
     pub config: Option<&'a SubscriptionConfig>,
+    /// The variables of the cluster's proxy.
+    pub proxy: Vec<(&'static str, String)>,
     /// The hash of the authority of each Deployment that serves webhooks or APIs, by name.
     pub authorities: std::collections::BTreeMap<String, String>,
+}
+
+/// The variables that lead Pods to a cluster's proxy, from OpenShift's object `cluster` of the kind Proxy.
+pub fn proxy_variables(proxy: &Value) -> Vec<(&'static str, String)> {
+    let value = |(name, field): (&'static str, &str)| {
+        let value = proxy["status"][field].as_str().filter(|value| !value.is_empty())?;
+        Some((name, value.to_owned()))
+    };
+    PROXY.into_iter().filter_map(value).collect()
 }
 
 /// The Deployments of an operator, in the order of its strategy.
@@ -67,9 +82,7 @@ fn object(csv: &ClusterServiceVersion, one: &StrategyDeployment, additions: &Add
             pod["serviceAccountName"] = "default".into();
         }
     }
-    if let Some(Value::Object(config)) = additions.config.map(|config| json!(config)) {
-        apply_deployment_config(&mut object, &config);
-    }
+    apply_deployment_config(&mut object, &configuration(additions));
     set_variable(&mut object, CONDITION_VARIABLE, name);
     let hash = hashes::of_json(&object["spec"], true);
     let mut labels = one.label.clone().unwrap_or_default();
@@ -77,6 +90,21 @@ fn object(csv: &ClusterServiceVersion, one: &StrategyDeployment, additions: &Add
     labels.insert(DEPLOYMENT_HASH_LABEL.to_owned(), hash);
     object["metadata"]["labels"] = json!(labels);
     object
+}
+
+/// The configuration of the Subscription with the variables of the proxy, unless it sets one of those.
+fn configuration(additions: &Additions<'_>) -> Map<String, Value> {
+    let mut config = match additions.config.map(|config| json!(config)) {
+        Some(Value::Object(config)) => config,
+        _ => Map::new(),
+    };
+    let set = config.get("env").and_then(Value::as_array).cloned().unwrap_or_default();
+    let is_set = set.iter().any(|one| PROXY.iter().any(|(name, _)| one["name"] == *name));
+    if !additions.proxy.is_empty() && !is_set {
+        let proxy = additions.proxy.iter().map(|(name, value)| json!({"name": name, "value": value}));
+        config.insert("env".to_owned(), set.into_iter().chain(proxy).collect());
+    }
+    config
 }
 
 /// Puts the annotations of the operator on the Pods, where the downward API finds the namespaces.
@@ -170,5 +198,25 @@ mod tests {
         let hash = |object: &Value| object["metadata"]["labels"]["olm.deployment-spec-hash"].clone();
         assert!(hash(&plain) != hash(&configured) && hash(&plain) != hash(&serving));
         assert_eq!(hash(&plain), hash(&one(&Additions::default())));
+    }
+
+    #[test]
+    fn the_proxy_of_the_cluster_is_used_unless_the_subscription_sets_one() {
+        let proxy = proxy_variables(&json!({
+            "spec": {"httpsProxy": "http://wanted"}, "status": {"httpProxy": "http://p", "httpsProxy": "", "noProxy": "n"},
+        }));
+        assert_eq!(proxy, [("HTTP_PROXY", "http://p".to_owned()), ("NO_PROXY", "n".to_owned())]);
+        assert!(proxy_variables(&json!({})).is_empty());
+        let names = |env: Value| -> Vec<String> {
+            let config: SubscriptionConfig = serde_json::from_value(json!({"env": env})).unwrap();
+            let additions = Additions { config: Some(&config), proxy: proxy.clone(), ..Additions::default() };
+            let object = one(&additions);
+            let env = object["spec"]["template"]["spec"]["containers"][0]["env"].as_array().unwrap();
+            env.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let all = ["A", "HTTP_PROXY", "NO_PROXY", "OPERATOR_CONDITION_NAME"];
+        assert_eq!(names(json!([{"name": "A", "value": "b"}])), all);
+        let own = ["HTTPS_PROXY", "OPERATOR_CONDITION_NAME"];
+        assert_eq!(names(json!([{"name": "HTTPS_PROXY", "value": ""}])), own);
     }
 }
