@@ -54,8 +54,6 @@ async fn an_operator_object_lists_what_its_package_has_installed() -> Result<()>
         "ClusterServiceVersion a.v1 Succeeded",
         "Deployment a-v1 ",
         "OperatorCondition a.v1",
-        "Role a.v1",
-        "RoleBinding a.v1",
         "Subscription s",
     ])
     .await?;
