@@ -6,6 +6,7 @@ mod cli;
 mod cluster_catalogs;
 mod credentials;
 mod csvs;
+mod failures;
 mod groups;
 mod install_plans;
 mod kills;
