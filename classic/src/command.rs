@@ -59,6 +59,10 @@ pub struct Command {
     /// Subscriptions of a namespace, as upstream does).
     #[arg(long, value_enum, default_value = "related", ignore_case = true)]
     resolution: Resolution,
+    /// How long a bundle may take to be pulled (0s: any time), unless the annotation operatorframework.io/bundle-unpack-timeout
+    /// of its OperatorGroup says otherwise.
+    #[arg(long, default_value = "10m", value_parser = duration)]
+    bundle_unpack_timeout: SignedDuration,
     /// How long errors of an InstallPlan are tried again before it has failed; it is tried later all the same, less often.
     #[arg(long, default_value = "1m", value_parser = duration)]
     install_plan_retry_timeout: SignedDuration,
@@ -141,6 +145,7 @@ impl Command {
                 },
             },
             scope: self.resolution.into(),
+            unpack_timeout: self.bundle_unpack_timeout,
             plan_retry_timeout: self.install_plan_retry_timeout,
             packages_address: self.packages_bind_address,
             registry_address: self.registry_bind_address,

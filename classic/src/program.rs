@@ -28,7 +28,7 @@ use crate::{
     readings::Readings,
     registry,
     sources::{self, INGEST_BYTES, Shares, SourceMetrics, Sources},
-    subscriptions::{self, Subscriptions},
+    subscriptions::{self, SubscriptionMetrics, Subscriptions},
 };
 
 /// Secret with the serving certificate that is made when none is given.
@@ -66,6 +66,8 @@ pub(crate) struct Config {
     pub(crate) sources: sources::Options,
     /// What is resolved together.
     pub(crate) scope: Scope,
+    /// How long a bundle may take to be pulled where its namespace does not say so; zero for any time.
+    pub(crate) unpack_timeout: SignedDuration,
     /// How long errors of an InstallPlan are tried again before it has failed.
     pub(crate) plan_retry_timeout: SignedDuration,
     /// Address of the API of PackageManifests.
@@ -99,6 +101,7 @@ pub struct Classic {
     woken: watch::Sender<()>,
     source_metrics: SourceMetrics,
     plan_metrics: PlanMetrics,
+    subscription_metrics: SubscriptionMetrics,
     seals: Seals,
     csv_metrics: CsvMetrics,
 }
@@ -132,6 +135,7 @@ impl Classic {
         let (woken, _) = watch::channel(());
         let source_metrics = SourceMetrics::register(&mut process.registry);
         let plan_metrics = PlanMetrics::register(&mut process.registry);
+        let subscription_metrics = SubscriptionMetrics::register(&mut process.registry);
         let csv_metrics = CsvMetrics::register(&mut process.registry);
         let contents = Contents::default();
         let seals = Seals::new(process.client(), process.namespace());
@@ -147,6 +151,7 @@ impl Classic {
             woken,
             source_metrics,
             plan_metrics,
+            subscription_metrics,
             seals,
             csv_metrics,
         })
@@ -306,7 +311,9 @@ impl Classic {
             clock: Arc::new(SystemClock),
             chance: self.process.chance.clone(),
             metrics: self.process.metrics.controller(subscriptions::CONTROLLER),
+            subscription_metrics: self.subscription_metrics.clone(),
             global_namespace: self.config.global_namespace.clone(),
+            unpack_timeout: self.config.unpack_timeout.unsigned_abs(),
             scope: self.config.scope,
             seals: self.seals.clone(),
         }

@@ -6,11 +6,12 @@
 
 mod act;
 mod facts;
+mod metrics;
 mod reconcile;
 mod snapshots;
 mod unpack;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Namespace;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Contents, install_plans::Seals};
 use facts::{Facts, Watches};
+pub(crate) use metrics::SubscriptionMetrics;
 use reconcile::Reconciler;
 use snapshots::Snapshots;
 use unpack::Unpacker;
@@ -66,8 +68,11 @@ pub(crate) struct Subscriptions {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) chance: Chance,
     pub(crate) metrics: ControllerMetrics,
+    pub(crate) subscription_metrics: SubscriptionMetrics,
     /// The namespace whose catalogs every namespace sees.
     pub(crate) global_namespace: String,
+    /// How long a bundle may take to be pulled where its namespace does not say so; zero for any time.
+    pub(crate) unpack_timeout: Duration,
     /// What is resolved together.
     pub(crate) scope: Scope,
     pub(crate) seals: Seals,
@@ -77,8 +82,9 @@ impl Subscriptions {
     /// Runs until `shutdown`. Nothing is written while `leader` is false.
     pub(crate) async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
         let interests = Interests::default();
+        let metrics = (&self.metrics, &self.subscription_metrics);
         let (facts, Watches { drives, listed }) =
-            Facts::watch(&self.client, &self.chance, &interests, &self.metrics);
+            Facts::watch(&self.client, &self.chance, &interests, metrics);
         let fired = interests.clone();
         let snapshots = Snapshots::new(self.global_namespace.clone(), move |key| {
             fired.fire(&Interest::Catalogs(key.namespace.clone()));
@@ -137,8 +143,10 @@ impl Subscriptions {
             plans: ObjectWriter::namespaced(self.client.clone(), act::FIELD_MANAGER, self.clock.clone()),
             events: EventPublisher::new(self.client.clone(), "olm-classic", None),
             metrics: self.metrics.clone(),
+            subscription_metrics: self.subscription_metrics.clone(),
             clock: self.clock.clone(),
             global_namespace: self.global_namespace.clone(),
+            unpack_timeout: self.unpack_timeout,
             scope: self.scope,
             seals: self.seals.clone(),
             leader,

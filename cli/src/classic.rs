@@ -1,5 +1,7 @@
 //! What `olm` says of OLM Classic: its CatalogSources and packages, where a cluster has them.
 
+mod candidates;
+mod difference;
 mod install_plan;
 mod subscription;
 
@@ -22,8 +24,13 @@ use crate::{
     output::{below, columns, counted},
 };
 
+pub(crate) use candidates::Access;
+pub(crate) use difference::Difference;
 pub(crate) use install_plan::PlanView;
 pub(crate) use subscription::SubscriptionView;
+
+/// The names of the kind Subscription.
+pub(crate) const SUBSCRIPTION: [&str; 4] = ["subscription", "subscriptions", "sub", "subs"];
 
 /// The objects of OLM Classic.
 #[derive(Debug, Serialize)]

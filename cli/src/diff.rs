@@ -1,4 +1,4 @@
-//! `olm diff`: the plan of an extension's next revision.
+//! `olm diff`: the plan of an extension's next revision, or what a Subscription's InstallPlan would do.
 
 use std::{
     io::Write,
@@ -7,13 +7,14 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use kube::{Client, ResourceExt};
+use kube::{Client, Config, ResourceExt};
 use olm_api::v1::ClusterExtension;
 use olm_runtime::connect;
 use operator_controller::plan::Next;
 use serde_json::{Value, json};
 
 use crate::{
+    classic::{Difference, SUBSCRIPTION},
     cluster::Cluster,
     extension::{
         planning::{Planning, inline},
@@ -34,23 +35,34 @@ ServiceAccount, whose permissions matter; without one the plan says what is not 
 server of catalogs, bundles are pulled as images. The revision that carries out the plan has its digest (annotation
 extensions.olm.operatorframework.io/plan-digest).
 
+Of a Subscription of OLM Classic: what the InstallPlan that it waits for would create, change and delete, field by field, with the
+images of its Deployments. The dry runs are made in the name of the user who runs the command, and bundles are pulled with that
+user's credentials.
+
 --version, --channel, --config and -f show the effect of a change before it is made. With -f the extension need not exist
 yet.
 
-Exit codes: 0 no new revision, 2 a new revision would be made or is blocked, 1 the plan could not be made.
+Exit codes: 0 nothing would change, 2 something would change or is blocked, 1 the plan could not be made.
 
 Examples:
   olm diff lighthouse
   olm diff lighthouse --version 2.x --channel candidate
   olm diff -f extension.yaml
+  olm diff subscription lighthouse -n operators
   olm diff lighthouse --context staging -o json";
 
 /// `olm diff`
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// Name of the ClusterExtension
-    #[arg(required_unless_present = "file")]
+    /// Name of the ClusterExtension, or subscription before a name
+    #[arg(required_unless_present = "file", value_name = "EXTENSION | subscription")]
     extension: Option<String>,
+    /// Name of the Subscription
+    #[arg(conflicts_with_all = ["file", "version", "channels", "config"])]
+    name: Option<String>,
+    /// Namespace of the Subscription. Default: that of the kubeconfig
+    #[arg(long, short, requires = "name")]
+    namespace: Option<String>,
     /// Manifest of the ClusterExtension (- is standard input), applied to the one on the cluster if it exists there
     #[arg(long = "filename", short = 'f', value_name = "FILE", conflicts_with = "extension")]
     file: Option<PathBuf>,
@@ -71,6 +83,9 @@ pub(crate) struct Diff {
 impl Diff {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let cluster = self.cluster.config().await?;
+        if let Some(name) = &self.name {
+            return Box::pin(self.of_subscription(&cluster, name, out)).await;
+        }
         let plans = self.planning.plans(&cluster, true).await?;
         let extension = self.wanted(&connect(cluster)?).await?;
         let name = extension.name_any();
@@ -91,6 +106,19 @@ impl Diff {
                 Err(Differs.into())
             }
         }
+    }
+
+    /// What the InstallPlan of a Subscription would do.
+    async fn of_subscription(&self, cluster: &Config, name: &str, out: &mut dyn Write) -> anyhow::Result<()> {
+        let kind = self.extension.as_deref().unwrap_or_default().to_ascii_lowercase();
+        if !SUBSCRIPTION.contains(&kind.as_str()) {
+            bail!("{kind:?} {name}: give the name of a ClusterExtension, or subscription and a name");
+        }
+        let namespace = self.namespace.as_deref().unwrap_or(&cluster.default_namespace);
+        let client = connect(cluster.clone())?;
+        let found = Difference::read(&client, self.planning.registries(), namespace, name).await?;
+        output::answer(out, self.output, &found, Difference::to_text)?;
+        if found.difference { Err(Differs.into()) } else { Ok(()) }
     }
 
     /// The extension as it is asked about.

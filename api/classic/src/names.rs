@@ -40,6 +40,10 @@ pub const GROUP_ANNOTATION: &str = "olm.operatorGroup";
 pub const GROUP_NAMESPACE_ANNOTATION: &str = "olm.operatorNamespace";
 /// Annotation of a ClusterServiceVersion: the namespaces that it serves, comma-separated; empty for all.
 pub const TARGETS_ANNOTATION: &str = "olm.targetNamespaces";
+/// Annotation of an OperatorGroup: how long a bundle may take to be pulled, such as `5m`; `0` for any time.
+pub const UNPACK_TIMEOUT_ANNOTATION: &str = "operatorframework.io/bundle-unpack-timeout";
+/// Annotation of an OperatorGroup: how long a bundle that could not be pulled is held back, such as `5m`.
+pub const UNPACK_RETRY_ANNOTATION: &str = "operatorframework.io/bundle-unpack-min-retry-interval";
 /// Annotation of an OperatorGroup: the APIs that its operators provide.
 pub const PROVIDED_APIS_ANNOTATION: &str = "olm.providedAPIs";
 /// Prefix of the annotations of a CustomResourceDefinition with the ClusterServiceVersions that it came with.

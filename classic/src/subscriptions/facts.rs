@@ -19,7 +19,7 @@ use olm_runtime::{Chance, ControllerMetrics, Interests, Source, object_key};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use super::Interest;
+use super::{Interest, SubscriptionMetrics};
 
 /// The label of copies in other namespaces, which no reconcile reads.
 const COPIED_LABEL: &str = "olm.copiedFrom";
@@ -68,17 +68,19 @@ impl Facts {
         client: &Client,
         chance: &Chance,
         interests: &Interests<Interest>,
-        metrics: &ControllerMetrics,
+        metrics: (&ControllerMetrics, &SubscriptionMetrics),
     ) -> (Self, Watches) {
         let mut watches = Watches { drives: Vec::new(), listed: Vec::new() };
         let any = Config::default;
-        let (counted, fired) = (metrics.clone(), fires(interests));
+        let (counted, fired) = (metrics.0.clone(), fires(interests));
+        let (changes, of_plans, fired_of_plans) = (metrics.1.clone(), metrics.1.clone(), fires(interests));
         let facts = Self {
             subscriptions: watches.add(
                 client,
                 chance,
                 (any(), |_| {}),
                 move |one: &Subscription, is_gone| {
+                    changes.subscription(one, is_gone);
                     if is_gone {
                         counted.objects().gone("Subscription", &object_key(one));
                     }
@@ -92,7 +94,10 @@ impl Facts {
                 fires(interests),
             ),
             groups: watches.add(client, chance, (any(), |_| {}), fires(interests)),
-            plans: watches.add(client, chance, (any(), trim_plan), fires(interests)),
+            plans: watches.add(client, chance, (any(), trim_plan), move |one: &InstallPlan, is_gone| {
+                of_plans.plan(one, is_gone);
+                fired_of_plans(one, is_gone);
+            }),
             sources: watches.add(client, chance, (any(), trim_source), changed_sources(interests)),
         };
         (facts, watches)

@@ -3,13 +3,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
 use olm_api_classic::{CatalogSource, ClusterServiceVersion, InstallPlan, OperatorGroup, Subscription};
+use olm_bundles::Deadlines;
 use olm_classic_core::{
     resolve::{Catalog, Part, Request, Scope, Solution, fails_forward, global_namespace, resolve},
     source::status::failure,
@@ -20,7 +21,7 @@ use olm_classic_core::{
         orphan::{self, Adoption},
         outcome::{self, Outcome},
         state::{self, Named, plan_name},
-        texts,
+        texts, unpack,
     },
 };
 use olm_runtime::{
@@ -29,7 +30,7 @@ use olm_runtime::{
 use tokio::sync::watch;
 
 use super::{
-    Interest, act,
+    Interest, SubscriptionMetrics, act,
     facts::Facts,
     snapshots::{Snapshots, State},
     unpack::{Catalogs, Unpacked, Unpacker},
@@ -47,8 +48,10 @@ pub(super) struct Reconciler {
     pub(super) plans: ObjectWriter<InstallPlan>,
     pub(super) events: EventPublisher,
     pub(super) metrics: ControllerMetrics,
+    pub(super) subscription_metrics: SubscriptionMetrics,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) global_namespace: String,
+    pub(super) unpack_timeout: Duration,
     pub(super) scope: Scope,
     pub(super) seals: Seals,
     pub(super) leader: watch::Receiver<bool>,
@@ -139,8 +142,13 @@ impl Reconciler {
                 self.read_catalogs(&mut pass, global.as_deref());
                 pass.adopt();
                 if !pass.after.iter().all(awaits_plan) {
+                    let began = Instant::now();
                     match resolved(&pass, global, self.scope).await {
-                        Ok(parts) => self.carry_out(&mut pass, &parts).await,
+                        Ok(parts) => {
+                            let has_succeeded = parts.iter().all(|part| part.outcome.is_ok());
+                            self.subscription_metrics.resolved(began.elapsed(), has_succeeded);
+                            self.carry_out(&mut pass, &parts).await;
+                        }
                         Err(error) => pass.failed = Some(error),
                     }
                 }
@@ -282,7 +290,9 @@ impl Reconciler {
     /// Makes the plan of a solution when its bundles are here.
     async fn install(&self, pass: &mut Pass, part: &Part, solution: &Solution) -> Outcome {
         pass.jobs.extend(Unpacker::jobs(&pass.namespace, solution));
-        let unpacked = self.unpacker.unpack(&pass.namespace, solution, &pass.catalogs).await;
+        let (attempt, retry) = unpack::times(&pass.groups, self.unpack_timeout);
+        let of_namespace = (pass.namespace.as_str(), Deadlines { attempt, retry });
+        let unpacked = self.unpacker.unpack(of_namespace, solution, &pass.catalogs).await;
         let (steps, lookups) = match unpacked {
             Unpacked::Done(steps, lookups) => (steps, lookups),
             Unpacked::Not(outcome, again) => {

@@ -9,7 +9,7 @@ use std::{
 use kube::Client;
 use olm_api_classic::{BundleLookup, CatalogSource, Step};
 use olm_bundle::{Manifest, first_manifests};
-use olm_bundles::{BundleError, Bundles, Loaded, NextPull, Requested};
+use olm_bundles::{BundleError, Bundles, Deadlines, Loaded, NextPull, Requested};
 use olm_classic_core::{
     plan::{PlanError, PlannedBundle, steps},
     registry_model::Property,
@@ -32,6 +32,12 @@ const CREDENTIALS_CHECK: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(30);
 /// Upstream's place for the reason of a Job.
 const PULL_FAILED: &str = "PullFailed";
+/// Upstream's reason of a Job that took too long.
+const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+
+/// What helps then.
+const MORE_TIME: &str = "It has more time if the annotation operatorframework.io/bundle-unpack-timeout of the OperatorGroup, or the flag \
+     --bundle-unpack-timeout, says so; else look whether the registry is slow.";
 
 /// Bundles by the namespaces that need them.
 pub(super) struct Unpacker {
@@ -94,7 +100,13 @@ impl Unpacker {
     }
 
     /// Steps of all bundles of a solution. All that are missing are pulled at the same time.
-    pub(super) async fn unpack(&self, namespace: &str, solution: &Solution, catalogs: &Catalogs) -> Unpacked {
+    /// `deadlines` are those of the namespace.
+    pub(super) async fn unpack(
+        &self,
+        (namespace, deadlines): (&str, Deadlines),
+        solution: &Solution,
+        catalogs: &Catalogs,
+    ) -> Unpacked {
         let mut all: Vec<Step> =
             solution.generated.iter().map(|one| subscription_step(namespace, one)).collect();
         let (mut lookups, mut missing) = (Vec::new(), Vec::new());
@@ -107,7 +119,7 @@ impl Unpacker {
             let found = if bundle.image.is_empty() {
                 of_catalog(namespace, bundle, Arc::clone(read), properties.clone()).await
             } else {
-                self.of_image(namespace, bundle, source, properties.clone()).await
+                self.of_image((namespace, deadlines), bundle, source, properties.clone()).await
             };
             match found {
                 Ok(found) => all.extend(found),
@@ -122,7 +134,7 @@ impl Unpacker {
 
     async fn of_image(
         &self,
-        namespace: &str,
+        (namespace, deadlines): (&str, Deadlines),
         bundle: &Bundle,
         source: &CatalogSource,
         properties: Vec<Property>,
@@ -130,7 +142,7 @@ impl Unpacker {
         let secrets = content::pull_secrets(&self.client, source).await;
         let (puller, credentials) =
             content::puller(&self.client, &self.puller, &secrets).await.map_err(Missing::Credentials)?;
-        let bundles = self.bundles.of_reader(&puller, &credentials);
+        let bundles = self.bundles.of_reader(&puller, &credentials).within(deadlines);
         match bundles.request(&job(namespace, bundle), &bundle.image).await {
             Requested::Loaded(loaded) => of_files(namespace, bundle, loaded, properties).await,
             Requested::Pulling => Err(Missing::Waits(format!("pulling {}", bundle.image))),
@@ -161,12 +173,15 @@ fn not_unpacked(missing: Vec<(&Bundle, Missing)>) -> Unpacked {
                 continue;
             }
             Missing::Failed(error, wait) => {
-                let advice = error.advice().map(|advice| format!(" {advice}")).unwrap_or_default();
+                let is_late = matches!(&*error, BundleError::DeadlineExceeded(_));
+                let advice = if is_late { Some(MORE_TIME) } else { error.advice() };
+                let advice = advice.map(|advice| format!(" {advice}")).unwrap_or_default();
                 let cause = format!("{}: {error}", bundle.image);
+                let job_reason = if is_late { DEADLINE_EXCEEDED } else { PULL_FAILED };
                 (
                     Outcome::NotUnpacked {
                         reason: texts::UNPACK_FAILED,
-                        message: texts::unpack_failed(PULL_FAILED, &cause),
+                        message: texts::unpack_failed(job_reason, &cause),
                         explanation: format!("Bundle {} cannot be pulled: {cause}.{advice}", bundle.name),
                         is_retried: !error.is_terminal(),
                     },

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use olm_fbc::{
     CatalogError, CatalogFiles, Meta, MetaReader, PackageContent, Query, SCHEMA_BUNDLE, SCHEMA_PACKAGE,
 };
+use olm_image::Reference;
 use reqwest::{Certificate, Client, StatusCode};
 use tempfile::{NamedTempFile, TempDir};
 
@@ -49,6 +50,18 @@ impl Held {
             return Err(nothing());
         }
         Ok(Self { generation, _folder: folder })
+    }
+
+    /// Reads the catalog in an image.
+    pub(crate) async fn of_image(image: Reference, registries: &Registries) -> anyhow::Result<Self> {
+        let folder = Arc::new(tempfile::tempdir().context("creating a folder for a catalog")?);
+        let tree = registries.catalog(&Source::Image(image), None).await?.tree;
+        Self::read(&tree, folder, "image")
+    }
+
+    /// The documents.
+    pub(crate) fn generation(&self) -> &Arc<Generation> {
+        &self.generation
     }
 
     /// Names of the packages.

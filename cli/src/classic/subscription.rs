@@ -13,6 +13,7 @@ use olm_semver::{SkipRange, Version};
 use olm_text::one_line;
 use serde::Serialize;
 
+use super::candidates::{self, Access, CandidateView};
 use crate::output::{below, columns};
 
 /// Entries of a channel that are shown, from its head.
@@ -45,6 +46,19 @@ pub(crate) struct SubscriptionView {
     unhealthy_catalogs: Vec<String>,
     /// Entries that the Subscription may choose from, by channel.
     offers: Vec<Offer>,
+    /// What becomes of each, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<CandidateView>,
+    #[serde(skip_serializing_if = "is_zero")]
+    more_candidates: usize,
+    /// Catalogs that were not read for that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unread_catalogs: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Debug, Serialize)]
@@ -102,6 +116,13 @@ impl SubscriptionView {
         Ok(view)
     }
 
+    /// Adds what becomes of each candidate.
+    pub(crate) async fn weigh(mut self, client: &Client, access: Access<'_>) -> anyhow::Result<Self> {
+        let weighed = candidates::read(client, access, &self.namespace, &self.name).await?;
+        (self.candidates, self.more_candidates, self.unread_catalogs) = weighed;
+        Ok(self)
+    }
+
     fn of(subscription: &Subscription) -> Self {
         let spec = &subscription.spec;
         let status: SubscriptionStatus = subscription.status.clone().unwrap_or_default();
@@ -137,6 +158,9 @@ impl SubscriptionView {
                 })
                 .collect(),
             offers: Vec::new(),
+            candidates: Vec::new(),
+            more_candidates: 0,
+            unread_catalogs: Vec::new(),
         }
     }
 
@@ -222,6 +246,30 @@ impl SubscriptionView {
             let _ =
                 writeln!(text, "  {} in channel {}{}", line(&offer.name), line(&offer.channel), line(&notes));
         }
+        self.write_candidates(&mut text);
         text
+    }
+
+    fn write_candidates(&self, text: &mut String) {
+        // Writing to a String cannot fail.
+        if !self.candidates.is_empty() {
+            text.push_str("Candidates\n");
+        }
+        for one in &self.candidates {
+            let sign = if one.chosen { '+' } else { '-' };
+            let _ = writeln!(
+                text,
+                "  {sign} {} in channel {}: {}",
+                one_line(&one.name),
+                one_line(&one.channel),
+                one_line(&one.reason)
+            );
+        }
+        if self.more_candidates > 0 {
+            let _ = writeln!(text, "  and {} more", self.more_candidates);
+        }
+        for note in &self.unread_catalogs {
+            let _ = writeln!(text, "  {}", one_line(note));
+        }
     }
 }

@@ -20,7 +20,7 @@ use super::{
     revisions::{extension, revisions},
 };
 use crate::{
-    classic::{PlanView, SourceView, SubscriptionView},
+    classic::{Access, PlanView, SUBSCRIPTION, SourceView, SubscriptionView},
     cluster::{Cluster, list},
     output::{self, Format, below, columns},
     status::{facts::Status, may_use},
@@ -34,9 +34,6 @@ const CATALOG_SOURCE: [&str; 3] = ["catalogsource", "catalogsources", "catsrc"];
 /// The names of the kind InstallPlan.
 const INSTALL_PLAN: [&str; 3] = ["installplan", "installplans", "ip"];
 
-/// The names of the kind Subscription.
-const SUBSCRIPTION: [&str; 4] = ["subscription", "subscriptions", "sub", "subs"];
-
 /// The help text below the options.
 pub(crate) const HELP: &str = "In order: the extension with its conditions, its revisions, and the catalogs that have its package or cannot be read;
 which bundle they give it now, and why not another; its ServiceAccount and the permissions that it lacks; its workloads,
@@ -49,6 +46,7 @@ Examples:
   olm explain lighthouse
   olm explain catalogsource community -n olm
   olm explain subscription lighthouse -n operators
+  olm explain subscription lighthouse -n operators --candidates
   olm explain installplan install-x7k2p -n operators
   olm explain lighthouse -o json";
 
@@ -63,6 +61,13 @@ pub(crate) struct Explain {
     /// Namespace of the Subscription, InstallPlan or CatalogSource. Default: that of the kubeconfig
     #[arg(long, short, requires = "name")]
     namespace: Option<String>,
+    /// Of a Subscription: say of each bundle that it could have why it is chosen or not. The images of the CatalogSources are
+    /// pulled
+    #[arg(long, requires = "name")]
+    candidates: bool,
+    /// For --candidates: namespace of the CatalogSources that every namespace sees
+    #[arg(long, value_name = "NAMESPACE", default_value = "olm")]
+    global_namespace: String,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -80,7 +85,12 @@ impl Explain {
             let kind = self.extension.to_ascii_lowercase();
             let namespace = self.namespace.as_deref().unwrap_or(&config.default_namespace);
             if SUBSCRIPTION.contains(&kind.as_str()) {
-                let found = SubscriptionView::read(&client, namespace, name).await?;
+                let mut found = SubscriptionView::read(&client, namespace, name).await?;
+                if self.candidates {
+                    let registries = self.planning.registries();
+                    let access = Access { registries, global: &self.global_namespace };
+                    found = Box::pin(found.weigh(&client, access)).await?;
+                }
                 return output::answer(out, self.output, &found, |one| one.detail().trim_end().to_owned());
             }
             if INSTALL_PLAN.contains(&kind.as_str()) {

@@ -15,6 +15,8 @@ pub const ICON_BYTES_MAX: usize = 4 << 20;
 pub const RESOLUTION_STEPS_MAX: u64 = 20_000_000;
 /// Steps that each Subscription may take, however many the others have taken. Real ones take some ten thousand.
 pub(crate) const RESOLUTION_STEPS_MIN: u64 = 200_000;
+/// Candidates of a Subscription of which it is said what became of them. Each that could be chosen takes a search.
+pub const CANDIDATES_MAX: usize = 30;
 /// Longest text of a conflict that is shown, in bytes.
 pub const CONFLICT_BYTES_MAX: usize = 32 << 10;
 /// Longest sentence about a conflict, in characters.

@@ -7,6 +7,7 @@
 //! Subscriptions that share no candidate, package or kind are resolved apart ([`Scope::Related`]), so that one that cannot
 //! be resolved holds up no others.
 
+mod candidates;
 mod conflict;
 mod explain;
 mod installed;
@@ -25,7 +26,10 @@ use olm_dependencies::{RequirementError, Work};
 use olm_semver::SkipRange;
 use thiserror::Error;
 
-pub use self::installed::Unowned;
+pub use self::{
+    candidates::{CandidateAnswer, candidates},
+    installed::Unowned,
+};
 use self::{problem::Problem, universe::Universe};
 use crate::{
     graph::{OrderError, Snapshot},
@@ -267,19 +271,8 @@ pub fn fails_forward(groups: &[OperatorGroup]) -> bool {
 
 /// Resolves the Subscriptions of a namespace. The same input in another order gives the same answer.
 pub fn resolve<'a>(request: &Request<'a>, catalogs: &'a [Catalog<'a>]) -> Vec<Part> {
-    let mut subscriptions: Vec<&Subscription> = request.subscriptions.iter().collect();
-    subscriptions.sort_by_key(|one| {
-        let created = one.metadata.creation_timestamp.as_ref().map(|created| created.0);
-        (created, one.metadata.name.as_deref())
-    });
-    let universe = Universe::new(request, catalogs, &subscriptions);
-    let mut steps = RESOLUTION_STEPS_MAX;
-    let problem = Problem::new(universe, subscriptions, &mut steps);
+    let (problem, mut steps) = problem(request, catalogs);
     let csvs: BTreeSet<&str> = request.csvs.iter().filter_map(|csv| csv.metadata.name.as_deref()).collect();
-    let parts = match request.scope {
-        Scope::Namespace => vec![parts::whole(&problem)],
-        Scope::Related => parts::related(&problem),
-    };
     let outcome = |part: parts::Together| {
         let subscriptions = part.subscriptions.iter().map(|at| name(problem.subscriptions[*at]).to_owned());
         let outcome = with_share(&mut steps, |work| part.resolve(&problem, request.scope, work));
@@ -288,7 +281,28 @@ pub fn resolve<'a>(request: &Request<'a>, catalogs: &'a [Catalog<'a>]) -> Vec<Pa
             outcome: outcome.map(|chosen| Solution::of(&problem, &chosen, &csvs)),
         }
     };
-    parts.into_iter().map(outcome).collect()
+    together(&problem, request.scope).into_iter().map(outcome).collect()
+}
+
+/// The constraints of a namespace, and the steps that are left.
+fn problem<'a>(request: &Request<'a>, catalogs: &'a [Catalog<'a>]) -> (Problem<'a>, u64) {
+    let mut subscriptions: Vec<&Subscription> = request.subscriptions.iter().collect();
+    subscriptions.sort_by_key(|one| {
+        let created = one.metadata.creation_timestamp.as_ref().map(|created| created.0);
+        (created, one.metadata.name.as_deref())
+    });
+    let universe = Universe::new(request, catalogs, &subscriptions);
+    let mut steps = RESOLUTION_STEPS_MAX;
+    let problem = Problem::new(universe, subscriptions, &mut steps);
+    (problem, steps)
+}
+
+/// What is resolved together.
+fn together(problem: &Problem<'_>, scope: Scope) -> Vec<parts::Together> {
+    match scope {
+        Scope::Namespace => vec![parts::whole(problem)],
+        Scope::Related => parts::related(problem),
+    }
 }
 
 /// Does something with half of the steps that are left, and with enough for a usual Subscription in any case.

@@ -13,3 +13,4 @@ pub mod orphan;
 pub mod outcome;
 pub mod state;
 pub mod texts;
+pub mod unpack;

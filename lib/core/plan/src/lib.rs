@@ -19,6 +19,7 @@ mod permissions;
 mod plan;
 mod section;
 mod text;
+mod writes;
 
 pub use content::{ContentDifference, content_difference};
 pub use difference::FieldChange;
@@ -29,3 +30,4 @@ pub use permissions::{Permissions, ServiceAccountPermissions, operator_permissio
 pub use plan::{CrdFinding, Inputs, InstalledBundle, NamedObject, Plan, Resolution};
 pub use section::Section;
 pub use text::permission_line;
+pub use writes::{Writes, deletion_plan, write_plan};

@@ -9,12 +9,14 @@ use serde_json::Value;
 use crate::{
     content::ContentDifference,
     difference::FieldChange,
+    dry_run::DryRun,
     images::ImageChange,
     limits::{FIELDS_SHOWN_MAX, NAMED_OBJECTS_MAX, VALUE_CHARACTERS_MAX},
     objects::{Change, ObjectPlan},
     permissions::{ServiceAccountPermissions, place_of},
     plan::{CrdFinding, Plan, Resolution},
     section::Section,
+    writes::Writes,
 };
 
 /// The field that every new version changes in every object.
@@ -45,15 +47,7 @@ impl Plan {
         section(&mut text, "New permissions of the operator", &plan.operator_permissions, |text, all| {
             permissions(text, '+', &all.increase);
         });
-        section(&mut text, "Dry-run", &plan.dry_run, |text, said| {
-            line(text, &format!("  {} objects accepted", said.accepted));
-            for refused in &said.refused {
-                lines(text, ["  refused: ", "    "], &format!("{}: {}", refused.object, refused.message));
-            }
-            for deferred in &said.deferred {
-                line(text, &format!("  checked when its turn comes: {}: {}", deferred.object, deferred.why));
-            }
-        });
+        section(&mut text, "Dry-run", &plan.dry_run, dry_run);
         list(&mut text, "Notes", &plan.notes);
         list(&mut text, "Blocked", &plan.blocked());
         text.truncate(text.trim_end().len());
@@ -73,6 +67,18 @@ impl ContentDifference {
         part(&mut text, "Permissions that the operator loses", |text| {
             permissions(text, '-', &self.lost_permissions);
         });
+        text
+    }
+}
+
+impl Writes {
+    /// The text form, in the words of a plan.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        part(&mut text, "Objects", |text| objects(text, &self.objects));
+        part(&mut text, "Images", |text| images(text, &self.images));
+        part(&mut text, "Dry-run", |text| dry_run(text, &self.dry_run));
+        list(&mut text, "Notes", &self.notes);
         text
     }
 }
@@ -169,6 +175,16 @@ fn objects(text: &mut String, all: &[ObjectPlan]) {
     }
     if kept > 0 {
         line(text, &format!("    {kept} more that stay as they are"));
+    }
+}
+
+fn dry_run(text: &mut String, said: &DryRun) {
+    line(text, &format!("  {} objects accepted", said.accepted));
+    for refused in &said.refused {
+        lines(text, ["  refused: ", "    "], &format!("{}: {}", refused.object, refused.message));
+    }
+    for deferred in &said.deferred {
+        line(text, &format!("  checked when its turn comes: {}: {}", deferred.object, deferred.why));
     }
 }
 

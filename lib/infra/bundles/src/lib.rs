@@ -79,6 +79,16 @@ pub struct Bundles {
     memory: MemoryBudget,
     /// Pulls and waits outside of the workers; without it, pulls and memory are waited for.
     background: Option<Background>,
+    deadlines: Deadlines,
+}
+
+/// Times of a pull.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deadlines {
+    /// How long an attempt may take; without it, as long as it makes progress.
+    pub attempt: Option<Duration>,
+    /// How long a failed one is held back; without it, for a growing time.
+    pub retry: Option<Duration>,
 }
 
 /// What extensions wait for.
@@ -189,6 +199,9 @@ pub enum BundleError {
     /// What was kept of it cannot be read.
     #[error("the cached bundle is damaged and is pulled again")]
     Damaged,
+    /// The pull took longer than it may.
+    #[error("the pull was not over after {} s", .0.as_secs())]
+    DeadlineExceeded(Duration),
     /// A fault of this program.
     #[error("internal: {0}")]
     Panicked(#[from] Panicked),
@@ -199,7 +212,7 @@ impl BundleError {
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Pull(error) => error.is_terminal(),
-            Self::Interrupted(_) | Self::Damaged | Self::Panicked(_) => false,
+            Self::Interrupted(_) | Self::Damaged | Self::DeadlineExceeded(_) | Self::Panicked(_) => false,
         }
     }
 
@@ -207,7 +220,7 @@ impl BundleError {
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Pull(error) => error.advice(),
-            Self::Interrupted(_) | Self::Damaged | Self::Panicked(_) => None,
+            Self::Interrupted(_) | Self::Damaged | Self::DeadlineExceeded(_) | Self::Panicked(_) => None,
         }
     }
 }
@@ -233,7 +246,7 @@ impl Bundles {
             reader: None,
             readable: Readable::default(),
         };
-        Ok(Self { source, memory, background: None })
+        Ok(Self { source, memory, background: None, deadlines: Deadlines::default() })
     }
 
     /// Notes in `folder` what is being read, and keeps what a process that was killed had noted there for later.
@@ -260,6 +273,12 @@ impl Bundles {
         let source =
             Source { puller: puller.limited(limits()), reader: Some(reader.into()), ..self.source.clone() };
         Self { source, ..self.clone() }
+    }
+
+    /// The same with other times for pulls.
+    #[must_use]
+    pub fn within(self, deadlines: Deadlines) -> Self {
+        Self { deadlines, ..self }
     }
 
     /// The process is asked to end: what is being read from now on is not interrupted by an accident.
@@ -298,8 +317,17 @@ impl Bundles {
             Err(BundleError::Damaged) => {}
             Err(error) => return error.into(),
         }
-        let job = self.source.reader.as_ref().map_or_else(String::new, |reader| format!("{reader} "));
-        match pulls.request(extension, &(job + reference), |_| self.source.clone().fetch(parsed)) {
+        let reader = self.source.reader.as_ref().map_or_else(String::new, |reader| format!("{reader} "));
+        let Deadlines { attempt, retry } = self.deadlines;
+        // Who may wait for longer does so apart, and other times begin a new attempt.
+        let times = if self.deadlines == Deadlines::default() {
+            String::new()
+        } else {
+            format!(" {attempt:?} {retry:?}")
+        };
+        let job = format!("{reader}{reference}{times}");
+        let fetch = |_| self.source.clone().fetch_within(parsed, attempt);
+        match pulls.request_waiting(extension, (&job, retry), fetch) {
             Job::Done(pulled) => {
                 let admitted = self.admit((extension, reference), pulled, Need::Usual).await;
                 admitted.unwrap_or_else(Requested::from)
@@ -402,6 +430,16 @@ impl Source {
             return None;
         }
         self.cache.find(&pulled.key()).map(|_| pulled)
+    }
+
+    async fn fetch_within(
+        self,
+        reference: Reference,
+        attempt: Option<Duration>,
+    ) -> Result<Pulled, BundleError> {
+        let Some(attempt) = attempt else { return self.fetch(reference).await };
+        let fetched = tokio::time::timeout(attempt, self.fetch(reference)).await;
+        fetched.unwrap_or(Err(BundleError::DeadlineExceeded(attempt)))
     }
 
     /// Pulls what a reference stands for now, unless that is kept.

@@ -79,6 +79,8 @@ struct Shared<T, P, E> {
 
 struct Entry<T, P, E> {
     stage: Stage<T, P>,
+    /// How long it is held back after a failure, if not for a growing time.
+    wait: Option<Duration>,
     /// The objects that need it, and whether they were given the last failure.
     objects: BTreeMap<String, bool>,
     failed: Option<Arc<E>>,
@@ -108,14 +110,28 @@ where
     where
         F: Future<Output = Result<T, E>> + Send + 'static,
     {
+        self.request_waiting(object, (key, None), start)
+    }
+
+    /// The same for a job that is held back for this time after each failure, not for a growing one.
+    pub fn request_waiting<F>(
+        &self,
+        object: &str,
+        (key, wait): (&str, Option<Duration>),
+        start: impl FnOnce(JobContext<P>) -> F,
+    ) -> Job<T, P, E>
+    where
+        F: Future<Output = Result<T, E>> + Send + 'static,
+    {
         let mut jobs = self.0.jobs.lock();
         self.0.release(&mut jobs, object, Some(key));
         let now = Instant::now();
         let mut entry = match jobs.remove(key) {
             Some(entry) if !matches!(entry.stage, Stage::Failed { retry_at } if retry_at <= now) => entry,
             Some(entry) => Entry { stage: self.start(key, start), ..entry },
-            None => Entry { stage: self.start(key, start), objects: BTreeMap::new(), failed: None },
+            None => Entry { stage: self.start(key, start), wait, objects: BTreeMap::new(), failed: None },
         };
+        entry.wait = wait;
         let (failed, given) = (entry.failed.clone(), entry.objects.entry(object.to_owned()).or_default());
         let job = match (&entry.stage, failed) {
             (Stage::Done(done), _) => {
@@ -218,7 +234,8 @@ impl<T, P, E> Shared<T, P, E> {
                 (entry.stage, entry.failed) = (Stage::Done(done), None);
             }
             Err(error) => {
-                let wait = self.backoff.failed(key.to_owned(), self.chance.fraction());
+                let growing = self.backoff.failed(key.to_owned(), self.chance.fraction());
+                let wait = entry.wait.unwrap_or(growing);
                 entry.stage = Stage::Failed { retry_at: Instant::now() + wait };
                 entry.failed = Some(Arc::new(error));
                 entry.objects.values_mut().for_each(|given| *given = false);

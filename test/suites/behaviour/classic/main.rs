@@ -10,6 +10,7 @@ mod copies;
 mod credentials;
 mod csv_metrics;
 mod csvs;
+mod failures;
 mod groups;
 mod install_plans;
 mod kills;

@@ -59,6 +59,11 @@ pub(super) fn related(problem: &Problem<'_>) -> Vec<Together> {
 }
 
 impl Together {
+    /// The constraints, by their place.
+    pub(super) fn constraints(&self) -> impl Iterator<Item = usize> {
+        self.constraints.iter().copied()
+    }
+
     pub(super) fn resolve(
         &self,
         problem: &Problem<'_>,

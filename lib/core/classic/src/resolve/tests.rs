@@ -1,5 +1,6 @@
 //! Resolutions of small worlds, beside what upstream's rules say of them.
 
+mod candidates;
 mod choices;
 mod conflicts;
 mod hostile;

@@ -214,3 +214,33 @@ async fn memory_that_is_not_taken_is_given_back() {
     }
     assert!(is_loaded(&bundles.request("next", &one).await));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pull_that_takes_too_long_ends_and_is_made_again_when_it_was_told() {
+    let (world, held) = (World::new(DiskBudget::default()), Arc::new(()));
+    let config = PullerConfig::new(world.folder.path());
+    let puller = Puller::with_registry(config, Arc::new(Hanging(held.clone())));
+    let memory = MemoryBudget::new(MEMORY_BYTES_MAX);
+    let (bundles, mut ended) = by_jobs(Bundles::new(&puller, world.cache(), memory).unwrap());
+    let reference = format!("registry.example.com/x@sha256:{}", "0".repeat(64));
+    let (attempt, retry) = (Duration::from_secs(10), Duration::from_mins(30));
+    let within = bundles.clone().within(Deadlines { attempt: Some(attempt), retry: Some(retry) });
+    let began = tokio::time::Instant::now();
+    assert!(is_pulling(&within.request("a", &reference).await));
+    // Others have the time that they were given.
+    assert!(is_pulling(&bundles.request("b", &reference).await));
+    assert_eq!(ended.recv().await.as_deref(), Some("a"));
+    assert!(began.elapsed() >= attempt);
+    let Requested::Failed { error, next } = within.request("a", &reference).await else {
+        panic!("no failure")
+    };
+    assert!(matches!(&*error, BundleError::DeadlineExceeded(after) if *after == attempt), "{error}");
+    assert!(matches!(next, Some(NextPull::After { wait, is_new: true }) if wait > retry / 2), "{next:?}");
+    assert!(is_pulling(&bundles.request("b", &reference).await));
+    tokio::time::sleep(retry).await;
+    let again = within.request("a", &reference).await;
+    assert!(matches!(again, Requested::Failed { next: Some(NextPull::Now), .. }));
+    // Other times begin anew.
+    let longer = bundles.within(Deadlines { attempt: Some(retry), retry: None });
+    assert!(is_pulling(&longer.request("a", &reference).await));
+}
