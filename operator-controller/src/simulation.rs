@@ -3,6 +3,7 @@
 mod answers;
 mod api_server;
 mod faults;
+mod process;
 mod properties;
 mod request;
 mod store;
@@ -27,8 +28,9 @@ use crate::{
 };
 
 pub(crate) use self::{
-    api_server::{ApiServer, Process},
+    api_server::ApiServer,
     faults::Rates,
+    process::Process,
     properties::{FOREIGN_LABEL, condition},
 };
 

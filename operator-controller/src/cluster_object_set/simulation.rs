@@ -222,6 +222,35 @@ fn an_object_that_changes_while_it_is_removed_is_no_error() {
     assert!(errors.is_empty(), "{errors:#?}");
 }
 
+/// What was read is no longer so when it is written: the object has another owner by then, or only another version.
+#[test]
+fn an_object_that_changes_hands_before_it_is_written_stays_where_it_is() {
+    let owner = |server: &ApiServer| {
+        server.get("configmaps", "n", "policies-0").unwrap()["metadata"]["ownerReferences"][0]["uid"].clone()
+    };
+    let read = "GET v1 configmaps n policies-0";
+    let edited = json!({"data": {"revision": "edited"}});
+    let log = simulated(async |server| {
+        server.create(revision(1));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        let own = owner(server);
+        let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+        server.change_after(read, ("configmaps", "n", "policies-0"), labelled);
+        server.edit("configmaps", "n", "policies-0", &edited);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let live = server.get("configmaps", "n", "policies-0").unwrap();
+        assert_eq!((&live["data"]["revision"], owner(server)), (&"1".into(), own));
+        let later = json!({"metadata": {"ownerReferences": [
+            {"apiVersion": "v1", "kind": "Other", "name": "other", "uid": "other", "controller": true},
+        ]}});
+        server.change_after(read, ("configmaps", "n", "policies-0"), later);
+        server.edit("configmaps", "n", "policies-0", &edited);
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(owner(server), "other");
+    });
+    assert!(log.iter().any(|line| line.contains("collision") && line.contains("/status ")), "{log:#?}");
+}
+
 /// An answer that says nothing about a revision is not held against it: it is asked for again.
 #[test]
 fn an_extension_that_cannot_be_read_for_a_moment_blocks_no_revision() {

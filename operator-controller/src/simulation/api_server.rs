@@ -3,10 +3,7 @@
 
 use std::{
     fmt::Write as _,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -15,15 +12,13 @@ use futures::stream;
 use http::{Method, Request, Response, StatusCode};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
-use tokio::{
-    sync::{Notify, watch},
-    time::Instant,
-};
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     SYSTEM_NAMESPACE, Since,
     answers::{forbidden, namespace, refusal, resources, rules, token, version},
     faults::{Delivery, Faults, Rates, RequestFault},
+    process::Process,
     properties::Properties,
     request::ApiRequest,
     store::{Key, Store, without_fleeting},
@@ -39,6 +34,8 @@ struct State {
     log: Vec<String>,
     /// Beginnings of requests that are refused once, with the code.
     refusals: Vec<(String, u16)>,
+    /// Beginnings of requests, each with a change that somebody makes to an object right after one of them.
+    interventions: Vec<(String, Key, Value)>,
     /// Whether the ServiceAccount of the extension has its permissions.
     granted: bool,
     properties: Properties,
@@ -50,48 +47,6 @@ pub(crate) struct ApiServer {
     state: Arc<Mutex<State>>,
     changed: watch::Sender<u64>,
     started: Instant,
-}
-
-/// A process that talks to the server, until it crashes: then none of its requests is answered any more.
-#[derive(Clone, Default)]
-pub(crate) struct Process(Arc<ProcessState>);
-
-#[derive(Default)]
-struct ProcessState {
-    crashed: AtomicBool,
-    noticed: Notify,
-    /// Requests before the crash; with 0 it does not crash by itself.
-    crash_at: u64,
-    requests: AtomicU64,
-}
-
-impl Process {
-    /// One that crashes at its n-th request.
-    pub(crate) fn crashing_at(nth: u64) -> Self {
-        Self(Arc::new(ProcessState { crash_at: nth, ..ProcessState::default() }))
-    }
-
-    pub(crate) async fn crashed(&self) {
-        let noticed = self.0.noticed.notified();
-        if !self.has_crashed() {
-            noticed.await;
-        }
-    }
-
-    fn has_crashed(&self) -> bool {
-        self.0.crashed.load(Ordering::SeqCst)
-    }
-
-    /// Whether it crashes with this request.
-    fn crashes_now(&self) -> bool {
-        let nth = 1 + self.0.requests.fetch_add(1, Ordering::SeqCst);
-        if nth != self.0.crash_at {
-            return false;
-        }
-        self.0.crashed.store(true, Ordering::SeqCst);
-        self.0.noticed.notify_waiters();
-        true
-    }
 }
 
 impl ApiServer {
@@ -107,6 +62,7 @@ impl ApiServer {
             faults: Faults::new(seed, rates),
             log: Vec::new(),
             refusals: Vec::new(),
+            interventions: Vec::new(),
             granted: true,
             properties: Properties::default(),
         };
@@ -162,6 +118,7 @@ impl ApiServer {
             (faults.of_request(request, draw), faults.latency(draw))
         };
         let response = self.answer(request, fault, path, body);
+        self.intervene(request);
         tokio::time::sleep(latency).await;
         if process.has_crashed() {
             return std::future::pending().await;
@@ -185,6 +142,29 @@ impl ApiServer {
     /// Refuses one request that begins with this: method, group and version, resource, namespace, name.
     pub(crate) fn refuse_once(&self, what: &str, code: u16) {
         self.state().refusals.push((what.to_owned(), code));
+    }
+
+    /// Changes an object right after one request that begins with this was answered.
+    pub(crate) fn change_after(
+        &self,
+        what: &str,
+        (resource, namespace, name): (&str, &str, &str),
+        patch: Value,
+    ) {
+        let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
+        self.state().interventions.push((what.to_owned(), key, patch));
+    }
+
+    /// Carries out a change that was asked for after such a request.
+    fn intervene(&self, request: &ApiRequest) {
+        let subject = request.subject();
+        let mut state = self.state();
+        let Some(at) = state.interventions.iter().position(|(what, ..)| subject.starts_with(what)) else {
+            return;
+        };
+        let (_, (resource, namespace, name), patch) = state.interventions.remove(at);
+        drop(state);
+        self.edit(&resource, &namespace, &name, &patch);
     }
 
     /// From now on events of a resource come late.

@@ -57,6 +57,9 @@ pub(crate) struct Executor<'a> {
 /// Objects that a sentence names.
 const NAMED_MAX: usize = 3;
 
+/// How often an object that others write is read and written, at most.
+const ATTEMPTS: usize = 3;
+
 /// What an object waits for that was deleted and that something still holds.
 const BEING_DELETED: &str = "is being deleted, and will be created again afterwards";
 
@@ -184,7 +187,8 @@ impl<'a> Executor<'a> {
         Ok((health(check), changed))
     }
 
-    /// Reads the object, plans, and does what was planned.
+    /// Brings the object to its desired state. One that changes between being read and being written is read again: what was
+    /// planned for it no longer holds, it may have another owner by now.
     ///
     /// # Errors
     /// Its state, when it is not this revision's or a request failed.
@@ -194,9 +198,28 @@ impl<'a> Executor<'a> {
         protection: CollisionProtection,
         applied: Option<&str>,
     ) -> Result<Step, State> {
+        for _ in 1..ATTEMPTS {
+            match self.attempt(target, protection, applied).await? {
+                Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                ended => return ended.map_err(|error| failed(target.key, &error)),
+            }
+        }
+        let ended = self.attempt(target, protection, applied).await?;
+        ended.map_err(|error| failed(target.key, &error))
+    }
+
+    /// Reads the object, plans, and does what was planned; the answer to the write.
+    ///
+    /// # Errors
+    /// Its state, when it is not this revision's or it could not be read.
+    async fn attempt(
+        &self,
+        target: &Target<'_>,
+        protection: CollisionProtection,
+        applied: Option<&str>,
+    ) -> Result<Result<Step, kube::Error>, State> {
         let Target { api, key, desired, .. } = target;
-        let failed = |error: kube::Error| failed(key, &error);
-        let live = get(api, &key.name).await.map_err(failed)?;
+        let live = get(api, &key.name).await.map_err(|error| failed(key, &error))?;
         let Siblings { known, present } = &self.siblings;
         let context = OwnershipContext { owner: &self.owner, siblings: known, present: present.as_ref() };
         let planned = action(context, protection, desired, live.as_ref(), applied);
@@ -213,11 +236,16 @@ impl<'a> Executor<'a> {
             Action::Create => target.create().await,
             Action::Apply { metadata_patch } => target.apply(metadata_patch, live.unwrap_or_default()).await,
         };
-        let current = target.inject(current.map_err(failed)?).await.map_err(failed)?;
-        // An object that the server keeps in another form than it was written in is applied once by each process, which
-        // may set its managers right: what else that did not change was no drift.
-        let changed = written && before != Some(observation_digest(&current, desired));
-        Ok(Step { current, written, changed })
+        let injected = match current {
+            Ok(current) => target.inject(current).await,
+            Err(error) => Err(error),
+        };
+        Ok(injected.map(|current| {
+            // An object that the server keeps in another form than it was written in is applied once by each process,
+            // which may set its managers right: what else that did not change was no drift.
+            let changed = written && before != Some(observation_digest(&current, desired));
+            Step { current, written, changed }
+        }))
     }
 
     /// What it means for an object that its kind was not found.
@@ -255,20 +283,24 @@ impl Target<'_> {
         value(&bounded(self.api.create(&post_as(OBJECT_FIELD_MANAGER), &object)).await?)
     }
 
+    /// Applies the version that was read, or that the patch has made of it. Revisions share a field manager: without the
+    /// version, an older one that has not seen the newer one take the object over would take it back.
     async fn apply(&self, metadata_patch: Vec<Value>, live: Value) -> Result<Value, kube::Error> {
-        if metadata_patch.is_empty() {
-            if self.injection.is_some_and(|injection| injection.fits(&live)) {
-                // Kept by its own manager first, so that this apply does not take it away for a moment.
-                self.inject(live).await?;
-            }
-        } else {
+        let current = if !metadata_patch.is_empty() {
             let patch =
                 serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
             let params = patch_as(OBJECT_FIELD_MANAGER);
-            bounded(self.api.patch(&self.key.name, &params, &Patch::Json::<()>(patch))).await?;
-        }
+            value(&bounded(self.api.patch(&self.key.name, &params, &Patch::Json::<()>(patch))).await?)?
+        } else if self.injection.is_some_and(|injection| injection.fits(&live)) {
+            // Kept by its own manager first, so that this apply does not take it away for a moment.
+            self.inject(live).await?
+        } else {
+            live
+        };
+        let mut desired = self.desired.clone();
+        desired["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
         let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();
-        value(&bounded(self.api.patch(&self.key.name, &params, &Patch::Apply(self.desired))).await?)
+        value(&bounded(self.api.patch(&self.key.name, &params, &Patch::Apply(desired))).await?)
     }
 
     /// Gives its webhooks their CA bundle, under a field manager of its own.
