@@ -37,7 +37,7 @@ use olm_runtime::{
 };
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -117,14 +117,13 @@ impl Operators {
     pub(crate) async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
         let interests = Interests::default();
         let (csvs, groups) = self.sources(&interests);
-        let (gone_sender, gone) = mpsc::unbounded_channel();
+        let gone = Arc::new(Notify::new());
         let groups = {
-            let store = groups.store.clone();
+            let (store, gone) = (groups.store.clone(), gone.clone());
             groups.observed(move |group: &OperatorGroup| {
                 let namespace = group.namespace().unwrap_or_default();
                 if store.get(&ObjectRef::new(&group.name_any()).within(&namespace)).is_none() {
-                    // The receiver lives as long as the controller.
-                    let _ = gone_sender.send(group.clone());
+                    gone.notify_one();
                 }
             })
         };
@@ -137,7 +136,7 @@ impl Operators {
         let both = futures::FutureExt::shared(async move {
             listed.await;
         });
-        let (csvs, groups) = (csvs.gated(both.clone()), groups.gated(both));
+        let (csvs, groups) = (csvs.gated(both.clone()), groups.gated(both.clone()));
         let group_reconciler = operator_groups::Reconciler {
             client: self.client.clone(),
             groups: groups.store.clone(),
@@ -180,7 +179,7 @@ impl Operators {
                 token(),
                 csv_reconciler
             ),
-            sweeper.sweep(gone, token()),
+            sweeper.sweep(both, gone, token()),
             self.follow(namespaces, &interests, &shutdown),
             self.wake(&interests, leader, &shutdown),
         );

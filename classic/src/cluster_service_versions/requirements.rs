@@ -13,7 +13,8 @@ use k8s_openapi::{
 use kube::{Api, ResourceExt, api::ListParams};
 use olm_api_classic::names::ALONGSIDE_ANNOTATION_PREFIX;
 use olm_classic_core::csv::{
-    chain::Siblings,
+    chain::{Siblings, is_copy},
+    install::permissions::in_all_namespaces,
     requirements::{Account, ApiService, Crd, Facts, account_names},
 };
 use olm_object::Rule;
@@ -22,7 +23,7 @@ use olm_runtime::{api_text, bounded};
 use serde_json::json;
 
 use super::{Pass, Reconciler};
-use crate::operators::Interest;
+use crate::{operator_groups::owner_of, operators::Interest};
 
 impl Reconciler {
     pub(super) async fn requirement_facts(&self, pass: &mut Pass<'_>) -> Result<Facts, String> {
@@ -117,8 +118,21 @@ impl Reconciler {
         }
         let (client, params, namespace) = (&self.client, ListParams::default(), &pass.namespace);
         let mut roles = Roles { reconciler: self, namespace, known: BTreeMap::new() };
+        // What was made because a ServiceAccount holds permissions here does not show that it holds them.
+        let csvs = self.siblings(pass);
+        let own = csvs.iter().filter(|csv| !is_copy(csv));
+        let made: Vec<_> = own.flat_map(in_all_namespaces).collect();
+        let is_made = |found: &ClusterRoleBinding| {
+            made.iter().any(|(_, binding)| {
+                binding.metadata.name == found.metadata.name
+                    && owner_of(binding.labels()) == owner_of(found.labels())
+            })
+        };
         let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
         for binding in bounded(bindings.list(&params)).await.map_err(failed)? {
+            if is_made(&binding) {
+                continue;
+            }
             for (name, account) in &mut found {
                 if names_account(binding.subjects.as_deref(), name, namespace) {
                     account.held.cluster.extend(roles.rules(&binding.role_ref).await.map_err(failed)?);
