@@ -2,7 +2,7 @@
 CARGO ?= cargo
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: help demo test test-otel scenarios test-faults test-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types grpc install-manifest image release requirements check-rust check-tools
+.PHONY: help demo test test-otel scenarios test-faults test-operators test-classic-operators test-takeover e2e previous bench fuzz fuzz-check lint manifests kubernetes-types grpc install-manifest image release requirements check-rust check-tools
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,12 +34,16 @@ scenarios: check-tools ## upstream's scenarios in our words, with counts (SCENAR
 	OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test scenarios -- $(SCENARIOS)
 
 test-faults: check-tools ## everything that can go wrong at every write, and walks; takes the better part of an hour
-	$(CARGO) build --locked -p operator-controller -p olm-test --bins
+	$(CARGO) build --locked -p operator-controller -p olm-classic -p olm-test --bins
 	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
 
 test-operators: check-tools ## the newest versions of all real operators at hand on a bare cluster
-	$(CARGO) build --locked -p operator-controller -p olm-cli -p olm-test --bins
+	$(CARGO) build --locked -p operator-controller -p olm-classic -p olm-cli -p olm-test --bins
 	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test operators -- --nocapture
+
+test-classic-operators: check-tools ## the real operators that upstream's OLM Classic installs, through Subscriptions
+	$(CARGO) build --locked -p olm-classic -p olm-test --bins
+	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test operators -- classic:: --nocapture
 
 test-takeover: check-tools ## clusters on which upstream installed operators, taken over
 	$(CARGO) build --locked -p operator-controller -p olm-test --bins

@@ -99,7 +99,10 @@ where
 }
 
 /// Deletes an object, and no other one of its name.
-async fn delete<K>(api: &Api<K>, object: &PartialObjectMeta<K>) -> Result<(), kube::Error>
+///
+/// # Errors
+/// The API server's answer.
+pub(crate) async fn delete<K>(api: &Api<K>, object: &PartialObjectMeta<K>) -> Result<(), kube::Error>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {

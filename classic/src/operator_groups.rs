@@ -1,7 +1,7 @@
 //! The controller of OperatorGroups: finds their namespaces, labels those, makes the ClusterRoles of the APIs that the
 //! operators of a group provide, and reports.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -10,7 +10,8 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
+    core::PartialObjectMeta,
 };
 use olm_api_classic::{
     ClusterServiceVersion, OperatorGroup,
@@ -21,7 +22,7 @@ use olm_classic_core::{
     group::{
         membership::Group,
         provided::{self, Apis, Member, pruned},
-        roles::group_roles,
+        roles::{LEVELS, group_role_name, group_roles},
         status::{Findings, status},
         targets::{NAMESPACE_LABEL_PREFIX, Namespaces, namespace_labels, selector, targets},
     },
@@ -29,13 +30,16 @@ use olm_classic_core::{
 use olm_objectset::label_selector_matches;
 use olm_runtime::{Clock, Next, ObjectWriter, api_text, bounded, if_exists, patch_as};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    objects::{WriteError, contains, delete_labelled, ensure},
+    objects::{WriteError, contains, delete, ensure},
     operators::{FIELD_MANAGER, Interest, Stores, all, within},
 };
+
+/// Between two attempts to remove what belonged to groups that are gone.
+const SWEEP_RETRY: Duration = Duration::from_secs(10);
 
 /// Everything a reconcile needs.
 #[derive(Clone)]
@@ -178,28 +182,53 @@ impl Reconciler {
         set_provided(&self.client, group, &apis).await
     }
 
-    /// Removes what was made for groups that are gone, until `shutdown`.
+    /// Removes what was made for groups that are gone, until `shutdown`: when this process leads and the groups are
+    /// `listed`, for those that went while nobody looked, and whenever one is `gone`.
     pub(crate) async fn sweep(
         self,
-        mut gone: mpsc::UnboundedReceiver<OperatorGroup>,
+        listed: impl Future<Output = ()>,
+        gone: Arc<Notify>,
         shutdown: CancellationToken,
     ) {
-        while let Some(Some(group)) = shutdown.run_until_cancelled(gone.recv()).await {
-            if !*self.leader.borrow() {
-                continue;
+        let mut leader = self.leader.clone();
+        let work = async {
+            listed.await;
+            while leader.wait_for(|leads| *leads).await.is_ok() {
+                while let Err(error) = self.sweep_all().await {
+                    tracing::warn!(error, "what belonged to deleted OperatorGroups stays for now");
+                    tokio::time::sleep(SWEEP_RETRY).await;
+                }
+                gone.notified().await;
             }
-            let (namespace, name) = (group.namespace().unwrap_or_default(), group.name_any());
-            let labels = format!(
-                "{OWNER_KIND_LABEL}=OperatorGroup,{OWNER_NAMESPACE_LABEL}={namespace},{OWNER_LABEL}={name}"
-            );
-            let api: Api<ClusterRole> = Api::all(self.client.clone());
-            if let Err(error) = delete_labelled(&api, &labels, |_| true, |_| api.clone()).await {
-                tracing::warn!(group = format!("{namespace}/{name}"), %error, "ClusterRoles of a deleted OperatorGroup stay");
-            }
-            if let Err(error) = self.label_namespaces().await {
-                tracing::warn!(error, "labels of a deleted OperatorGroup stay");
+        };
+        shutdown.run_until_cancelled(work).await;
+    }
+
+    /// Removes the ClusterRoles and labels of groups that do not exist.
+    async fn sweep_all(&self) -> Result<(), String> {
+        let failed = |error: kube::Error| api_text(&error);
+        let roles: Api<ClusterRole> = Api::all(self.client.clone());
+        let of_groups = ListParams::default().labels(&format!("{OWNER_KIND_LABEL}=OperatorGroup"));
+        let found = bounded(roles.list_metadata(&of_groups)).await.map_err(failed)?.items;
+        if !found.is_empty() {
+            // A role is younger than its group, so that groups are listed after the roles.
+            let groups: Api<OperatorGroup> = Api::all(self.client.clone());
+            let existing = bounded(groups.list_metadata(&ListParams::default())).await.map_err(failed)?;
+            let existing: BTreeSet<(String, String)> = existing
+                .items
+                .iter()
+                .map(|group| (group.namespace().unwrap_or_default(), group.name_any()))
+                .collect();
+            let is_lost = |role: &&PartialObjectMeta<ClusterRole>| {
+                let [_, Some(namespace), Some(name)] = owner_of(role.labels()) else { return false };
+                let names = LEVELS.map(|(level, _)| group_role_name(namespace, name, level));
+                names.contains(&role.name_any()) && !existing.contains(&(namespace.clone(), name.clone()))
+            };
+            for role in found.iter().filter(is_lost) {
+                delete(&roles, role).await.map_err(failed)?;
             }
         }
+        self.label_namespaces().await
     }
 }
 

@@ -15,7 +15,7 @@ use olm_runtime::{
     Accounts, BackoffLimits, Chance, Clock, ControllerMetrics, ControllerSettings, EventPublisher, Interests,
     ObjectWriter, run_controller,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -134,8 +134,8 @@ impl Operators {
     /// Runs until `shutdown`. Nothing is written while `leader` is false.
     pub(crate) async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
         let interests = Interests::default();
-        let (gone_sender, gone) = mpsc::unbounded_channel();
-        let sources = self.sources(&interests, gone_sender).gated();
+        let gone = Arc::new(Notify::new());
+        let (sources, listed) = self.sources(&interests, gone.clone()).gated();
         let stores = sources.stores();
         let groups = self.group_reconciler(&stores, &leader);
         let (sweeper, token) = (groups.clone(), || shutdown.clone());
@@ -181,7 +181,7 @@ impl Operators {
                 token(),
                 self.components(&leader)
             ),
-            sweeper.sweep(gone, token()),
+            sweeper.sweep(listed, gone, token()),
             follow(sources.namespaces, || interests.fire(&Interest::Namespaces), &shutdown),
             follow(sources.bindings, || interests.fire(&Interest::ClusterPermissions), &shutdown),
             self.wake(&interests, leader.clone(), &shutdown),

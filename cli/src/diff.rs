@@ -118,7 +118,7 @@ impl Diff {
         let client = connect(cluster.clone())?;
         let found = Difference::read(&client, self.planning.registries(), namespace, name).await?;
         output::answer(out, self.output, &found, Difference::to_text)?;
-        if found.difference { Err(Differs.into()) } else { Ok(()) }
+        if found.has_changes { Err(Differs.into()) } else { Ok(()) }
     }
 
     /// The extension as it is asked about.

@@ -1,5 +1,7 @@
 //! olm-classic, run against a cluster as an administrator would, with the permissions that it is installed with.
 
+pub mod many;
+
 use futures::TryStreamExt;
 use http::uri::PathAndQuery;
 use k8s_openapi::{

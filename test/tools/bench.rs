@@ -7,6 +7,7 @@
 mod accounts;
 mod catalogs;
 mod classic;
+mod classic_operators;
 mod crds;
 mod extensions;
 mod floor;
@@ -88,6 +89,8 @@ pub enum Part {
     Catalogd,
     /// CatalogSources and PackageManifests of olm-classic.
     Classic,
+    /// Operators of OLM Classic in many namespaces. Few of them, unless `BENCH_FULL=1`.
+    ClassicOperators,
     /// Extensions, drift, idleness.
     Extensions,
     /// Real operators, beside a bare client that creates the same objects.
@@ -137,6 +140,9 @@ pub async fn run(parts: &[Part]) -> Result<()> {
     }
     if let Some(folder) = data.as_deref().filter(|_| wanted(Part::Floor)) {
         floor::measure(&folder.join("bundles")).await?;
+    }
+    if wanted(Part::ClassicOperators) {
+        classic_operators::measure().await?;
     }
     if wanted(Part::Volume) {
         volume::measure().await?;

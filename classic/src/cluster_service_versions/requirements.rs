@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::{
     api::{
         core::v1::ServiceAccount,
-        rbac::v1::{ClusterRole, Role, RoleBinding, RoleRef, Subject},
+        rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef, Subject},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
@@ -13,7 +13,8 @@ use k8s_openapi::{
 use kube::{Api, ResourceExt, api::ListParams};
 use olm_api_classic::names::ALONGSIDE_ANNOTATION_PREFIX;
 use olm_classic_core::csv::{
-    chain::Siblings,
+    chain::{Siblings, is_copy},
+    install::permissions::in_all_namespaces,
     requirements::{Account, ApiService, Crd, Facts, account_names},
 };
 use olm_object::Rule;
@@ -22,7 +23,7 @@ use olm_runtime::{api_text, bounded};
 use serde_json::json;
 
 use super::{Observed, Reconciler};
-use crate::operators::Interest;
+use crate::{operator_groups::owner_of, operators::Interest};
 
 impl Reconciler {
     pub(super) async fn requirement_facts(&self, observed: &mut Observed<'_>) -> Result<Facts, String> {
@@ -117,8 +118,19 @@ impl Reconciler {
         }
         let (client, params, namespace) = (&self.client, ListParams::default(), &observed.namespace);
         let mut roles = Roles { reconciler: self, namespace, known: BTreeMap::new() };
+        // What was made because a ServiceAccount holds permissions here does not show that it holds them.
+        let csvs = self.siblings(observed);
+        let own = csvs.iter().filter(|csv| !is_copy(csv));
+        let made: Vec<_> = own.flat_map(in_all_namespaces).collect();
+        let is_made = |found: &ClusterRoleBinding| {
+            made.iter().any(|(_, binding)| {
+                binding.metadata.name == found.metadata.name
+                    && owner_of(binding.labels()) == owner_of(found.labels())
+            })
+        };
         let bindings = self.stores.bindings.state();
-        for binding in bindings.iter().filter_map(|binding| binding.0.as_ref().ok()) {
+        let parsed = bindings.iter().filter_map(|binding| binding.0.as_ref().ok());
+        for binding in parsed.filter(|binding| !is_made(binding)) {
             for (name, account) in &mut found {
                 if names_account(binding.subjects.as_deref(), name, namespace) {
                     account.held.cluster.extend(roles.rules(&binding.role_ref).await.map_err(failed)?);

@@ -1,6 +1,6 @@
 //! The watches of the controllers of operators, and what their events wake.
 
-use std::{collections::BTreeMap, fmt::Debug};
+use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
 use futures::StreamExt;
 use k8s_openapi::{
@@ -23,13 +23,15 @@ use kube::{
 use olm_api_classic::{
     ClusterServiceVersion, OLMConfig, Operator, OperatorCondition, OperatorGroup, Subscription,
     SubscriptionStatus,
-    names::{COPIED_FROM_LABEL, OWNER_KIND_LABEL, PROVIDED_APIS_ANNOTATION},
+    names::{
+        COPIED_FROM_LABEL, OWNER_KIND_LABEL, OWNER_LABEL, OWNER_NAMESPACE_LABEL, PROVIDED_APIS_ANNOTATION,
+    },
 };
 use olm_classic_core::{components::labels_of, csv::copied};
 use olm_runtime::{Interests, Source, object_key, on_change};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{Interest, Operators, Stores};
@@ -59,30 +61,28 @@ impl Sources {
     }
 
     /// Lets reconciles begin when everything has been listed.
-    pub(super) fn gated(self) -> Self {
+    /// The future ends then, too.
+    pub(super) fn gated(self) -> (Self, impl Future<Output = ()>) {
         let (groups, csvs, configs) = (self.groups.listed(), self.csvs.listed(), self.configs.listed());
         let (namespaces, bindings) = (self.namespaces.listed(), self.bindings.listed());
         let (subscriptions, operators) = (self.subscriptions.listed(), self.operators.listed());
         let all = futures::FutureExt::shared(async move {
             tokio::join!(groups, csvs, configs, namespaces, bindings, subscriptions, operators);
         });
-        Self {
+        let gated = Self {
             csvs: self.csvs.gated(all.clone()),
             groups: self.groups.gated(all.clone()),
             configs: self.configs.gated(all.clone()),
-            subscriptions: self.subscriptions.gated(all),
+            subscriptions: self.subscriptions.gated(all.clone()),
             ..self
-        }
+        };
+        (gated, all)
     }
 }
 
 impl Operators {
-    /// The watched kinds. Their changes wake the objects of their namespace; `gone` gets the groups that are deleted.
-    pub(super) fn sources(
-        &self,
-        interests: &Interests<Interest>,
-        gone: mpsc::UnboundedSender<OperatorGroup>,
-    ) -> Sources {
+    /// The watched kinds. Their changes wake the objects of their namespace; `gone` is notified of groups that are deleted.
+    pub(super) fn sources(&self, interests: &Interests<Interest>, gone: Arc<Notify>) -> Sources {
         let (client, config) = (|| self.client.clone(), watcher::Config::default);
         let fired = interests.clone();
         let configs = Source::<OLMConfig>::all(client(), &self.chance);
@@ -152,11 +152,7 @@ impl Operators {
         })
     }
 
-    fn groups(
-        &self,
-        interests: &Interests<Interest>,
-        gone: mpsc::UnboundedSender<OperatorGroup>,
-    ) -> Source<OperatorGroup> {
+    fn groups(&self, interests: &Interests<Interest>, gone: Arc<Notify>) -> Source<OperatorGroup> {
         let groups = Source::<OperatorGroup>::all(self.client.clone(), &self.chance);
         let (fired, known, store) = (interests.clone(), Mutex::new(BTreeMap::new()), groups.store.clone());
         groups.observed(move |group| {
@@ -170,8 +166,7 @@ impl Operators {
                 fired.fire(&Interest::Intersections);
             }
             if store.get(&ObjectRef::new(&group.name_any()).within(&namespace)).is_none() {
-                // The receiver lives as long as the controller.
-                let _ = gone.send(group.clone());
+                gone.notify_one();
             }
         })
     }
@@ -295,10 +290,15 @@ where
     }
 }
 
-/// Leaves who is bound to what.
+/// Leaves who is bound to what, and whose it is.
 fn trim_binding(binding: &mut ClusterRoleBinding) {
-    let components = labels_of(&binding.metadata).map(|label| (label.clone(), String::new())).collect();
-    (binding.metadata.labels, binding.metadata.annotations) = (Some(components), None);
+    let mut labels: BTreeMap<String, String> =
+        labels_of(&binding.metadata).map(|label| (label.clone(), String::new())).collect();
+    let own = binding.metadata.labels.iter().flatten();
+    let of_owner =
+        own.filter(|(key, _)| [OWNER_KIND_LABEL, OWNER_NAMESPACE_LABEL, OWNER_LABEL].contains(&key.as_str()));
+    labels.extend(of_owner.map(|(key, value)| (key.clone(), value.clone())));
+    (binding.metadata.labels, binding.metadata.annotations) = (Some(labels), None);
     binding.metadata.owner_references = None;
 }
 

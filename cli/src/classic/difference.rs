@@ -41,7 +41,8 @@ pub(crate) struct Difference {
     pub(crate) namespace: String,
     pub(crate) subscription: String,
     /// Whether the cluster would change.
-    pub(crate) difference: bool,
+    #[serde(rename = "difference")]
+    pub(crate) has_changes: bool,
     /// Why nothing is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
@@ -76,7 +77,7 @@ impl Difference {
         let mut difference = Self {
             namespace: namespace.to_owned(),
             subscription: name.to_owned(),
-            difference: false,
+            has_changes: false,
             why: None,
             install_plan: None,
             installs: Vec::new(),
@@ -95,7 +96,7 @@ impl Difference {
         pending.add(&bundles).await?;
         difference.install_plan = Some(plan.name_any());
         difference.installs.clone_from(&plan.spec.cluster_service_version_names);
-        difference.difference = !pending.writes.is_empty();
+        difference.has_changes = !pending.writes.is_empty();
         difference.writes = pending.writes;
         Ok(difference)
     }

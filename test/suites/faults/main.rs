@@ -5,6 +5,7 @@
 
 mod belongings;
 mod chronicle;
+mod csvs;
 mod decoys;
 mod endings;
 mod extension;

@@ -41,7 +41,7 @@ async fn an_operator_is_copied_to_the_namespaces_that_its_group_names() -> Resul
     let message = copy.status.as_ref().and_then(|status| status.message.clone()).unwrap_or_default();
     let wanted = format!("The operator is running in {} but is managing this namespace", place.namespace);
     ensure!(message == wanted, "{message}");
-    ensure!(place.copies("a.v1").await? == [other.namespace.clone()]);
+    ensure!(place.copies("a.v1").await? == std::slice::from_ref(&other.namespace));
     // It follows the original, and what others write into it is undone.
     let newer = Patch::Merge(json!({"spec": {"displayName": "B"}}));
     place.csvs.patch("a.v1", &PatchParams::default(), &newer).await?;

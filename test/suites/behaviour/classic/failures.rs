@@ -94,7 +94,7 @@ async fn warnings_of_the_api_server_are_published_and_counted() -> Result<()> {
 fn circle() -> Vec<(Entry, String)> {
     let requires = |package: &str| json!({"type": "olm.package.required", "value": {"packageName": package, "versionRange": ">=0.0.0"}});
     let entry = |at: usize| {
-        let (package, other) = if at % 2 == 0 { ("left", "right") } else { ("right", "left") };
+        let (package, other) = if at.is_multiple_of(2) { ("left", "right") } else { ("right", "left") };
         let mut entry = Entry::new(package, &format!("{}.0.0", at / 2));
         entry.properties = vec![requires(other), requires("nowhere")];
         entry.properties.push(json!({"type": "olm.csv.metadata", "value": {}}));
@@ -146,8 +146,8 @@ async fn a_pull_that_takes_too_long_is_ended_and_made_again() -> Result<()> {
             "operatorframework.io/bundle-unpack-timeout": timeout,
             "operatorframework.io/bundle-unpack-min-retry-interval": "1s",
         });
-        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
-        tenant.api::<OperatorGroup>().patch("group", &PatchParams::default(), &patch).await
+        let change = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        tenant.api::<OperatorGroup>().patch("group", &PatchParams::default(), &change).await
     };
     annotate("2s").await?;
     let image = format!("{}/{repository}:v1", slow.address());

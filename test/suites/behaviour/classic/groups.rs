@@ -3,7 +3,7 @@
 use k8s_openapi::api::{core::v1::Namespace, rbac::v1::ClusterRole};
 use olm_test::prelude::*;
 
-use crate::operators::{Operators, define, provides};
+use crate::operators::{Operators, define, provides, state};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_namespaces_of_a_group_are_found_labelled_and_let_go() -> Result<()> {
@@ -111,4 +111,115 @@ async fn a_static_group_lists_what_its_administrator_wrote() -> Result<()> {
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotation}}));
     place.groups.patch("g", &PatchParams::default(), &patch).await?;
     place.shows("a.v1", "Succeeded/InstallSucceeded").await.map(drop)
+}
+
+/// Two groups that list the same API, and one of them is resized until they share a namespace, and back.
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_that_come_to_share_a_namespace_stop_one_operator_until_they_do_not() -> Result<()> {
+    let world = Operators::shared().await?;
+    define(&world.cluster, "awnings", "Awning")?;
+    let (first, second) = (world.place("resized").await?, world.place("beside").await?);
+    for (place, name) in [(&first, "a.v1"), (&second, "b.v1")] {
+        place.group(json!({"targetNamespaces": [place.namespace]})).await?;
+        place.operator(name, provides("awnings", "Awning")).await?;
+        // The same API in other namespaces is no conflict.
+        place.shows(name, "Succeeded/InstallSucceeded").await?;
+    }
+    let resize = async |targets: Value| {
+        let patch = Patch::Merge(json!({"spec": {"targetNamespaces": targets}}));
+        second.groups.patch("g", &PatchParams::default(), &patch).await
+    };
+    resize(json!([first.namespace, second.namespace])).await?;
+    // Which of the two is stopped depends on which is looked at first.
+    wait::until("one of the two to be stopped", DEADLINE, || async {
+        let found = [state(&first.csvs.get("a.v1").await?), state(&second.csvs.get("b.v1").await?)];
+        let provided = [first.provided().await?, second.provided().await?];
+        let stopped = found.iter().filter(|one| *one == "Failed/InterOperatorGroupOwnerConflict").count();
+        let listed = provided.iter().filter(|one| !one.is_empty()).count();
+        wait::check(stopped == 1 && listed == 1, || format!("{found:?} {provided:?}"))
+    })
+    .await?;
+    resize(json!([second.namespace])).await?;
+    first.shows("a.v1", "Succeeded/InstallSucceeded").await?;
+    second.shows("b.v1", "Succeeded/InstallSucceeded").await?;
+    ensure!(first.provided().await? == second.provided().await?, "they do not list the same API");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_static_group_does_not_give_up_what_another_one_lists_too() -> Result<()> {
+    let world = Operators::shared().await?;
+    define(&world.cluster, "shutters", "Shutter")?;
+    let (place, other) = (world.place("listed").await?, world.place("rival").await?);
+    let targets = json!([place.namespace]);
+    for group in [&place, &other] {
+        group.group(json!({"targetNamespaces": targets, "staticProvidedAPIs": true})).await?;
+        let annotation = json!({"olm.providedAPIs": "Shutter.v1.operators.example.com"});
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotation}}));
+        group.groups.patch("g", &PatchParams::default(), &patch).await?;
+    }
+    place.operator("a.v1", provides("shutters", "Shutter")).await?;
+    place.shows("a.v1", "Failed/CannotModifyStaticOperatorGroupProvidedAPIs").await?;
+    ensure!(place.deployments.get_opt("a-v1").await?.is_none(), "it runs");
+    ensure!(place.provided().await? == "Shutter.v1.operators.example.com", "the annotation was changed");
+    other.groups.delete("g", &DeleteParams::default()).await?;
+    place.shows("a.v1", "Succeeded/InstallSucceeded").await.map(drop)
+}
+
+/// It protects the kinds that it lists in the namespaces that it selects.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_static_group_keeps_an_api_from_others_without_an_operator_of_its_own() -> Result<()> {
+    let world = Operators::shared().await?;
+    define(&world.cluster, "canopies", "Canopy")?;
+    let (place, keeper) = (world.place("kept").await?, world.place("keeper").await?);
+    let label = unique_name("monitored");
+    let patch = Patch::Merge(json!({"metadata": {"labels": {label.clone(): "true"}}}));
+    let namespaces: Api<Namespace> = Api::all(place.client.clone());
+    namespaces.patch(&place.namespace, &PatchParams::default(), &patch).await?;
+    let kinds = ["Canopy", "CanopyRule", "CanopyMonitor", "CanopyAlert"];
+    let listed = kinds.map(|kind| format!("{kind}.v1.operators.example.com")).join(",");
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "g", "annotations": {"olm.providedAPIs": listed}},
+        "spec": {"staticProvidedAPIs": true, "selector": {"matchLabels": {label: "true"}}},
+    });
+    keeper.groups.create(&PostParams::default(), &serde_json::from_value(group)?).await?;
+    wait::until("the namespace to be selected", DEADLINE, || async {
+        let status = keeper.groups.get("g").await?.status.unwrap_or_default();
+        wait::check(status.namespaces == [place.namespace.clone()], || format!("{status:?}"))
+    })
+    .await?;
+    place.group(json!({"targetNamespaces": [place.namespace]})).await?;
+    place.operator("a.v1", provides("canopies", "Canopy")).await?;
+    place.shows("a.v1", "Failed/InterOperatorGroupOwnerConflict").await?;
+    ensure!(keeper.provided().await? == listed, "the annotation was changed");
+    Ok(())
+}
+
+/// What an operator cannot serve, it serves when the group or its own install modes are changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_that_cannot_serve_its_group_waits_for_one_of_the_two_to_change() -> Result<()> {
+    let world = Operators::shared().await?;
+    let place = world.place("modes").await?;
+    place.group(json!({})).await?;
+    let mode = |name: &str| json!({"type": name, "supported": true});
+    let only = |name: &str| json!({"installModes": [mode(name)]});
+    place.operator("a.v1", only("OwnNamespace")).await?;
+    place.operator("b.v1", only("OwnNamespace")).await?;
+    place.shows("a.v1", "Failed/UnsupportedOperatorGroup").await?;
+    place.shows("b.v1", "Failed/UnsupportedOperatorGroup").await?;
+    let passed_through_pending = async |name: &str| -> Result<bool> {
+        let csv = place.shows(name, "Succeeded/InstallSucceeded").await?;
+        let history = csv.status.map(|status| status.conditions).unwrap_or_default();
+        let reasons: Vec<_> = history.iter().filter_map(|one| one.reason.clone()).collect();
+        Ok(reasons.starts_with(&["UnsupportedOperatorGroup".to_owned(), "RequirementsUnknown".to_owned()]))
+    };
+    let modes = Patch::Merge(json!({"spec": only("AllNamespaces")}));
+    place.csvs.patch("a.v1", &PatchParams::default(), &modes).await?;
+    ensure!(passed_through_pending("a.v1").await?, "not through Pending");
+    let targets = Patch::Merge(json!({"spec": {"targetNamespaces": [place.namespace]}}));
+    place.groups.patch("g", &PatchParams::default(), &targets).await?;
+    ensure!(passed_through_pending("b.v1").await?, "not through Pending");
+    // And the other way round for the first.
+    place.shows("a.v1", "Failed/UnsupportedOperatorGroup").await.map(drop)
 }

@@ -4,6 +4,7 @@
 //! What is expected stands in `expected`; what was seen is printed beside it as a table. All of them are run when that
 //! is asked for; otherwise a few of different shapes.
 
+mod classic;
 mod expected;
 mod leftovers;
 mod life;

@@ -173,7 +173,7 @@ fn required(operators: &[&Expected]) -> BTreeMap<&'static str, Required> {
 }
 
 /// The name of a bundle's ClusterServiceVersion.
-fn name_in(folder: &Path) -> Result<String> {
+pub(crate) fn name_in(folder: &Path) -> Result<String> {
     for entry in std::fs::read_dir(folder.join("manifests"))? {
         let path = entry?.path();
         if !path.to_string_lossy().contains("clusterserviceversion") {

@@ -131,25 +131,29 @@ mod tests {
         .unwrap()
     }
 
-    fn one(status: &str, generation: i64) -> Value {
-        json!([{"type": "Upgradeable", "status": status, "reason": "R", "message": "busy",
+    fn one(status: &str, generation: i64, message: &str) -> Value {
+        json!([{"type": "Upgradeable", "status": status, "reason": "R", "message": message,
             "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"}])
     }
 
     #[test]
     fn every_row_of_the_upgrade_gate() {
-        let none = json!([]);
-        let busy = "the operator is not upgradeable: busy";
+        let set = |status: &str| one(status, 0, "set");
+        let says = |status: &str, generation| one(status, generation, "busy");
+        let none = || json!([]);
+        let (overridden, busy) =
+            ("the operator is not upgradeable: set", "the operator is not upgradeable: busy");
         let outdated = "the operatorcondition status \"Upgradeable\"=\"True\" is outdated";
         let rows = [
-            (one("True", 0), one("False", 3), None),
-            (one("False", 0), one("True", 3), Some(busy)),
-            (one("Unknown", 0), none.clone(), Some(busy)),
-            (none.clone(), one("True", 2), Some(outdated)),
-            (none.clone(), one("False", 3), Some(busy)),
-            (none.clone(), one("True", 3), None),
-            (none.clone(), one("Unknown", 3), None),
-            (none.clone(), none, None),
+            (set("True"), says("False", 3), None),
+            (set("True"), says("False", 2), None),
+            (set("False"), says("True", 3), Some(overridden)),
+            (set("Unknown"), says("False", 3), Some(overridden)),
+            (none(), says("True", 2), Some(outdated)),
+            (none(), says("False", 3), Some(busy)),
+            (none(), says("True", 3), None),
+            (none(), says("Unknown", 3), None),
+            (none(), none(), None),
         ];
         for (overrides, status, refused) in rows {
             let found = upgradeable(Some(&condition(&overrides, &status)));
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn conditions_are_taken_in_at_the_generation_of_the_object() {
         let mut object = condition(&json!([]), &json!([]));
-        object.spec.conditions = serde_json::from_value(one("True", 0)).unwrap();
+        object.spec.conditions = serde_json::from_value(one("True", 0, "busy")).unwrap();
         let taken = reported(&object).unwrap();
         assert_eq!(taken[0].observed_generation, Some(3));
         object.status.get_or_insert_default().conditions = taken;

@@ -194,6 +194,15 @@ mod tests {
             roles[3].rules.as_ref().unwrap()[0].resource_names,
             Some(vec!["reqones.st.io".to_owned()])
         );
+        let verbs = |at: usize| roles[at].rules.as_ref().unwrap()[0].verbs.join(" ");
+        assert_eq!([0, 1, 2, 3].map(verbs), ["*", "create update patch delete", "get list watch", "get"]);
+        for (at, level) in ["admin", "edit", "view", "view"].into_iter().enumerate() {
+            for label in ["rbac.authorization.k8s.io/", "olm.opgroup.permissions/"] {
+                let prefix = format!("{label}aggregate-to-");
+                let found: Vec<_> = labels(at).keys().filter(|key| key.starts_with(&prefix)).collect();
+                assert!(found.len() == 1 && found[0].ends_with(level), "{at}: {found:?}");
+            }
+        }
         let served = api_roles(&ProvidedResource { is_crd: false, ..resource });
         assert_eq!(served.len(), 3, "what a server provides has no definition to look at");
     }

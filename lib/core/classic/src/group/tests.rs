@@ -83,6 +83,43 @@ proptest! {
         prop_assert_eq!(decide(&provided, &group, &others), wanted);
     }
 
+    /// The rules as they are written: one namespace, one group and one API at a time.
+    #[test]
+    fn the_outcome_is_that_of_the_rules_as_written(
+        group in group(),
+        others in prop::collection::vec(group(), 0..4),
+        provided in apis(),
+    ) {
+        let contended = |api: &Api| {
+            (0..5).any(|n| {
+                let namespace = format!("ns{n}");
+                others.iter().any(|other| {
+                    let is_same = (&other.namespace, &other.name) == (&group.namespace, &group.name);
+                    let is_there = reaches(other, &namespace) && reaches(&group, &namespace);
+                    !is_same && is_there && other.provided.contains(api)
+                })
+            })
+        };
+        let conflicts = provided.iter().any(contended);
+        let is_listed = provided.iter().all(|api| group.provided.contains(api));
+        let changed = |keep: &dyn Fn(&Api) -> bool| -> Apis {
+            let known = group.provided.iter().chain(&provided);
+            known.filter(|api| keep(api)).cloned().collect()
+        };
+        let wanted = if !conflicts && is_listed {
+            Outcome::Continue
+        } else if conflicts && !is_listed {
+            Outcome::Conflict
+        } else if group.is_static {
+            Outcome::CannotModifyStatic
+        } else if conflicts {
+            Outcome::Provide(changed(&|api| !provided.contains(api)))
+        } else {
+            Outcome::Provide(changed(&|_| true))
+        };
+        prop_assert_eq!(decide(&provided, &group, &intersecting(&group, &others)), wanted);
+    }
+
     /// Whatever the order in which two operators are reconciled, both do not go on in a namespace that they share.
     #[test]
     fn two_groups_never_provide_one_api_in_a_namespace(

@@ -246,6 +246,7 @@ fn merge(into: &mut Value, more: Value) {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Toleration;
     use olm_api_classic::{CatalogSourceSpec, ExtractContent};
 
     use super::*;
@@ -313,6 +314,7 @@ mod tests {
         let config = GrpcPodConfig {
             node_selector: Some([("a".to_owned(), "b".to_owned())].into()),
             priority_class_name: Some(String::new()),
+            tolerations: Some(vec![Toleration { key: Some("infra".to_owned()), ..Toleration::default() }]),
             memory_target: Some(Quantity("100Mi".to_owned())),
             extract_content: Some(ExtractContent { catalog_dir: "/configs".to_owned(), cache_dir: None }),
             ..GrpcPodConfig::default()
@@ -320,12 +322,14 @@ mod tests {
         let pod = super::pod(&source(config), "r/c:1", &settings(false));
         let spec = &pod["spec"];
         assert_eq!((&spec["nodeSelector"], &spec["priorityClassName"]), (&json!({"a": "b"}), &json!("")));
+        assert_eq!(spec["tolerations"], json!([{"key": "infra"}]));
         let container = &spec["containers"][0];
         assert_eq!((&container["image"], &container["env"][0]["value"]), (&json!("opm"), &json!("100MiB")));
         assert_eq!(container["args"], json!(["serve", "/extracted-catalog/catalog"]));
         assert_eq!(spec["initContainers"][1]["image"], "r/c:1");
         assert_eq!(spec["volumes"][2]["name"], "tmpdir");
         let plain = super::pod(&source(GrpcPodConfig::default()), "r/c:1", &settings(false));
+        assert_eq!(plain["spec"].get("securityContext"), None, "the namespace demands nothing");
         let hash = |pod: &Value| pod["metadata"]["labels"][POD_HASH_LABEL].clone();
         assert_ne!(hash(&pod), hash(&plain));
         assert_eq!(

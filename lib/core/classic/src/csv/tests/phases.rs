@@ -26,6 +26,22 @@ fn pending_2_the_requirements_are_an_error() {
 }
 
 #[test]
+fn pending_3_the_list_of_requirements_is_reported_whatever_row_is_next() {
+    let one = olm_api_classic::RequirementStatus { name: "one".to_owned(), ..Default::default() };
+    let requirements = Some(Ok(Requirements { met: true, statuses: vec![one.clone()] }));
+    let found = View { requirements, ..view() };
+    let rows = [
+        ("InstallReady", found.clone()),
+        ("Failed", View { crd_conflict: Some(true), ..found.clone() }),
+        ("Pending", View { replaced: replaced(Phase::Succeeded, Ok(())), ..found }),
+    ];
+    for (phase, view) in rows {
+        let status = step(&csv("Pending", ""), &view, now()).status;
+        assert_eq!((status.phase.as_deref(), status.requirement_status), (Some(phase), vec![one.clone()]));
+    }
+}
+
+#[test]
 fn pending_4_requirements_are_not_met_and_looked_at_again() {
     let view = View { requirements: unmet(), ..view() };
     let step = step(&csv("Pending", ""), &view, now());
@@ -45,19 +61,36 @@ fn pending_4_the_list_of_requirements_is_written_when_it_alone_changes() {
     assert!(step.effects.is_empty(), "there is no Event for it");
 }
 
-#[test]
-fn pending_5_and_6_webhooks_that_are_not_allowed() {
-    let webhook = |name: &str, group: &str| {
+/// An operator whose webhooks have these names, API groups and resources.
+fn hooked(webhooks: &[(&str, &str, &str)]) -> ClusterServiceVersion {
+    let webhook = |(name, group, resource): &(&str, &str, &str)| {
         json!({"type": "ValidatingAdmissionWebhook", "generateName": name, "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "rules": [{"apiGroups": [group], "resources": ["x"]}]})
+            "admissionReviewVersions": ["v1"], "rules": [{"apiGroups": [group], "resources": [resource]}]})
     };
+    let webhooks: Vec<Value> = webhooks.iter().map(webhook).collect();
+    with("Pending", "", &json!({"webhookdefinitions": webhooks}))
+}
+
+#[test]
+fn pending_5_two_webhooks_of_one_name() {
+    let csv = hooked(&[("w", "a", "x"), ("w", "a", "x")]);
+    let message = "CSV contains repeated WebhookDescription name";
+    assert_eq!(after(&csv, &view()), format!("Failed InvalidWebhookDescription: {message}"));
+}
+
+#[test]
+fn pending_6_webhooks_that_are_not_allowed() {
     let rows = [
-        (json!([webhook("w", "a"), webhook("w", "a")]), "CSV contains repeated WebhookDescription name"),
-        (json!([webhook("w", "*")]), "webhook rules cannot include all groups"),
-        (json!([webhook("w", "operators.coreos.com")]), "webhook rules cannot include the OLM group"),
+        ("*", "x", "webhook rules cannot include all groups"),
+        ("operators.coreos.com", "x", "webhook rules cannot include the OLM group"),
+        (
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations",
+            "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources",
+        ),
     ];
-    for (webhooks, message) in rows {
-        let csv = with("Pending", "", &json!({"webhookdefinitions": webhooks}));
+    for (group, resource, message) in rows {
+        let csv = hooked(&[("w", group, resource)]);
         assert_eq!(after(&csv, &view()), format!("Failed InvalidWebhookDescription: {message}"));
     }
 }
@@ -99,16 +132,20 @@ fn install_ready_1_a_strategy_that_cannot_be_used() {
     assert_eq!(after(&csv, &view()), format!("Failed InvalidInstallStrategy: {message}"));
 }
 
+/// What a failed installation comes to.
+fn not_installed(is_unrecoverable: bool) -> String {
+    let fault = InstallFault { message: "why".to_owned(), is_unrecoverable };
+    after(&csv("InstallReady", ""), &View { installed: Some(Err(fault)), ..view() })
+}
+
 #[test]
-fn install_ready_2_and_3_the_installation_fails() {
-    for (is_unrecoverable, reason) in
-        [(true, "InstallComponentFailedNoRetry"), (false, "InstallComponentFailed")]
-    {
-        let fault = InstallFault { message: "why".to_owned(), is_unrecoverable };
-        let view = View { installed: Some(Err(fault)), ..view() };
-        let wanted = format!("Failed {reason}: install strategy failed: why");
-        assert_eq!(after(&csv("InstallReady", ""), &view), wanted);
-    }
+fn install_ready_2_the_installation_fails_for_good() {
+    assert_eq!(not_installed(true), "Failed InstallComponentFailedNoRetry: install strategy failed: why");
+}
+
+#[test]
+fn install_ready_3_the_installation_fails() {
+    assert_eq!(not_installed(false), "Failed InstallComponentFailed: install strategy failed: why");
 }
 
 #[test]
@@ -189,4 +226,29 @@ fn a_fact_that_is_not_known_is_asked_for_and_nothing_else_happens() {
             "{phase}"
         );
     }
+}
+
+#[test]
+fn a_phase_of_no_row_stays() {
+    let unknown = csv("Unknown", "R");
+    let step = step(&unknown, &view(), now());
+    assert_eq!((Some(&step.status), step.effects), (unknown.status.as_ref(), vec![]));
+}
+
+#[test]
+fn an_event_is_published_for_a_change_and_is_a_warning_for_a_failure() {
+    let events = |csv: &ClusterServiceVersion, view: &View| -> Vec<(bool, &'static str)> {
+        let effects = step(csv, view, now()).effects;
+        let event = |effect: &Effect| match effect {
+            Effect::Event { is_warning, reason, .. } => Some((*is_warning, *reason)),
+            _ => None,
+        };
+        effects.iter().filter_map(event).collect()
+    };
+    assert_eq!(events(&csv("Pending", ""), &view()), [(false, "AllRequirementsMet")]);
+    let conflict = View { crd_conflict: Some(true), ..view() };
+    assert_eq!(events(&csv("Pending", ""), &conflict), [(true, "OwnerConflict")]);
+    let mut reported = csv("Pending", "");
+    reported.status = Some(step(&reported, &View { requirements: unmet(), ..view() }, now()).status);
+    assert_eq!(events(&reported, &View { requirements: unmet(), ..view() }), []);
 }

@@ -163,3 +163,69 @@ fn every_row_of_service_accounts() {
     let lines: Vec<_> = dependents.iter().map(line).collect();
     assert_eq!(lines, [format!("Satisfied namespaced {rule}"), format!("NotSatisfied cluster {rule}")]);
 }
+
+#[test]
+fn the_requirements_are_listed_in_order() {
+    let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
+    let crd = |name: &str| json!({"name": name, "version": "v1", "kind": "A"});
+    let service = |group: &str| json!({"name": "ws", "group": group, "version": "v1", "kind": "W"});
+    let spec = json!({
+        "minKubeVersion": "1.20.0",
+        "customresourcedefinitions": {"owned": [crd("b.x.io")], "required": [crd("c.x.io"), crd("a.x.io")]},
+        "apiservicedefinitions": {"owned": [service("a.io")], "required": [service("z.io"), service("y.io")]},
+        "nativeAPIs": [{"group": "z", "version": "v1", "kind": "Z"}, {"group": "a", "version": "v1", "kind": "A"}],
+        "install": {"strategy": "deployment", "spec": {"deployments": [], "permissions": [
+            {"serviceAccountName": "b", "rules": [rule]}, {"serviceAccountName": "a", "rules": [rule]},
+        ]}},
+    });
+    let found = requirements(&with("Pending", "", &spec), &Facts::default()).unwrap();
+    let names: Vec<_> = found.statuses.iter().map(|one| one.name.as_str()).collect();
+    let crds = ["a.x.io", "b.x.io", "c.x.io"];
+    let wanted =
+        [&["a.v1"], &crds[..], &["v1.y.io", "v1.z.io", "v1.a.io"], &["v1.z", "v1.a"], &["a", "b"]].concat();
+    assert_eq!(names, wanted);
+}
+
+#[test]
+fn only_a_crd_that_is_owned_has_to_be_let_go_by_the_version_before() {
+    let crd = Crd {
+        uid: "u".to_owned(),
+        served: ["v1".to_owned()].into(),
+        is_established: true,
+        alongside: ["a.v0".to_owned()].into(),
+    };
+    let facts = Facts {
+        predecessors: ["a.v0".to_owned()].into(),
+        crds: [("as.x.io".to_owned(), crd)].into(),
+        ..Facts::default()
+    };
+    let of = |owned: Value, required: Value| {
+        let spec = json!({"customresourcedefinitions": {"owned": owned, "required": required}});
+        let found = requirements(&with("Pending", "", &spec), &facts).unwrap();
+        found.statuses.into_iter().map(|one| (one.status, one.uuid)).collect::<Vec<_>>()
+    };
+    let (crd, none) = (json!([{"name": "as.x.io", "version": "v1", "kind": "A"}]), json!([]));
+    let present = ("Present".to_owned(), Some("u".to_owned()));
+    assert_eq!(of(none.clone(), crd.clone()), [present]);
+    let blocked = ("PresentNotSatisfied".to_owned(), None);
+    assert_eq!(of(crd.clone(), none), std::slice::from_ref(&blocked));
+    assert_eq!(of(crd.clone(), crd), [blocked], "one that is owned and required is owned");
+}
+
+#[test]
+fn a_role_of_its_own_and_one_for_all_namespaces_both_give_a_permission() {
+    let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
+    let mut spec = none();
+    spec["install"] = json!({"strategy": "deployment", "spec": {
+        "deployments": [], "permissions": [{"serviceAccountName": "a", "rules": [rule]}],
+    }});
+    let mut everywhere = olm_rbac::Held::default();
+    everywhere.cluster.push(Rule::new("", "pods", None, &["get"]));
+    let mut elsewhere = olm_rbac::Held::default();
+    elsewhere.namespaces.insert("other".to_owned(), vec![Rule::new("", "pods", None, &["get"])]);
+    for (held, met) in [(everywhere, true), (elsewhere, false)] {
+        let account = Account { uid: "u".to_owned(), is_foreign: false, held };
+        let facts = Facts { accounts: [("a".to_owned(), account)].into(), ..Facts::default() };
+        assert_eq!(list(&spec, &facts).0, met);
+    }
+}

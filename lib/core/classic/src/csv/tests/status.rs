@@ -1,7 +1,7 @@
-//! The rows of the install status.
+//! The rows of the install status. Each has the faults of the rows after it too, to show the order.
 
 use super::*;
-use crate::csv::Availability;
+use crate::csv::Availability::{self, Available, Disrupted, Failed, Unavailable};
 
 /// What a failed operator comes to, whose phase and reason otherwise are Pending and `NeedsReinstall`.
 fn found(deployments: Check, availability: Availability, webhooks: Webhooks) -> String {
@@ -10,39 +10,78 @@ fn found(deployments: Check, availability: Availability, webhooks: Webhooks) -> 
     after(&csv("Failed", "x"), &view)
 }
 
+fn waiting() -> Check {
+    fault(FaultKind::Waiting)
+}
+
 #[test]
-fn every_row_of_the_install_status() {
-    use Availability::{Available, Disrupted, Failed, Unavailable};
-    use Webhooks::{Installed, Missing};
-    let failed = || Failed("down".to_owned());
-    let no_webhook = || Webhooks::Failed("bad".to_owned());
-    let waiting = || fault(FaultKind::Waiting);
-    let rows = [
-        (
-            Check::Fine,
-            Available,
-            Installed,
-            "Succeeded InstallSucceeded: install strategy completed with no errors",
-        ),
-        (fault(FaultKind::Timeout), failed(), Missing, "Failed InstallCheckFailed: install failed: why"),
-        (waiting(), Disrupted, Missing, "Failed x: before"),
-        (waiting(), failed(), Missing, "Failed APIServiceInstallFailed: APIService install failed: down"),
-        (waiting(), Unavailable, Missing, "Pending NeedsReinstall: apiServices not installed"),
-        (waiting(), Available, no_webhook(), "InstallReady NeedsReinstall: Webhook install failed: bad"),
-        (waiting(), Available, Missing, "Pending NeedsReinstall: webhooks not installed"),
-        (fault(FaultKind::Updated), Available, Installed, "InstallReady NeedsReinstall: installing: why"),
-        (fault(FaultKind::Annotations), Available, Installed, "InstallReady NeedsReinstall: installing: why"),
-        (waiting(), Available, Installed, "Pending NeedsReinstall: installing: why"),
-    ];
-    for (deployments, availability, webhooks, wanted) in rows {
-        assert_eq!(found(deployments, availability, webhooks), wanted);
+fn status_1_everything_is_fine() {
+    let wanted = "Succeeded InstallSucceeded: install strategy completed with no errors";
+    assert_eq!(found(Check::Fine, Available, Webhooks::Installed), wanted);
+}
+
+/// The API server does not answer: the fact stays unknown, and nothing is written.
+#[test]
+fn status_2_what_could_not_be_read_decides_nothing() {
+    let failed = csv("Failed", "x");
+    for view in [View { deployments: None, ..view() }, View { webhooks: None, ..view() }] {
+        let step = step(&failed, &view, now());
+        assert!(matches!(step.effects.as_slice(), [Effect::Ask(_)]), "{:?}", step.effects);
+        assert_eq!(Some(&step.status), failed.status.as_ref());
     }
 }
 
 #[test]
-fn disrupted_pods_are_looked_at_again() {
-    let api_services = ApiServices { availability: Availability::Disrupted, ..ApiServices::default() };
-    let view = View { api_services: Some(api_services), ..view() };
-    let again = step(&csv("Failed", "x"), &view, now()).again;
+fn status_3_a_deployment_made_no_progress_in_time() {
+    let late = fault(FaultKind::Timeout);
+    let wanted = "Failed InstallCheckFailed: install failed: why";
+    assert_eq!(found(late, Failed("down".to_owned()), Webhooks::Missing), wanted);
+}
+
+#[test]
+fn status_4_pods_of_an_api_service_are_on_their_way() {
+    assert_eq!(found(waiting(), Disrupted, Webhooks::Missing), "Failed x: before");
+    let api_services = ApiServices { availability: Disrupted, ..ApiServices::default() };
+    let again = step(&csv("Failed", "x"), &View { api_services: Some(api_services), ..view() }, now()).again;
     assert_eq!(again, Again::After(SignedDuration::from_secs(10)));
+}
+
+#[test]
+fn status_5_an_api_service_has_an_error() {
+    let wanted = "Failed APIServiceInstallFailed: APIService install failed: down";
+    assert_eq!(found(waiting(), Failed("down".to_owned()), Webhooks::Missing), wanted);
+}
+
+#[test]
+fn status_6_an_api_service_does_not_answer() {
+    let wanted = "Pending NeedsReinstall: apiServices not installed";
+    assert_eq!(found(waiting(), Unavailable, Webhooks::Failed("bad".to_owned())), wanted);
+}
+
+#[test]
+fn status_7_a_webhook_has_an_error() {
+    let wanted = "InstallReady NeedsReinstall: Webhook install failed: bad";
+    assert_eq!(found(waiting(), Available, Webhooks::Failed("bad".to_owned())), wanted);
+}
+
+#[test]
+fn status_8_a_webhook_is_missing() {
+    let wanted = "Pending NeedsReinstall: webhooks not installed";
+    assert_eq!(found(fault(FaultKind::Updated), Available, Webhooks::Missing), wanted);
+}
+
+#[test]
+fn status_9_a_deployment_is_not_as_it_is_to_be() {
+    for kind in [FaultKind::Updated, FaultKind::Annotations] {
+        let wanted = "InstallReady NeedsReinstall: installing: why";
+        assert_eq!(found(fault(kind), Available, Webhooks::Installed), wanted);
+    }
+}
+
+#[test]
+fn status_10_a_deployment_is_missing_or_not_healthy() {
+    for kind in [FaultKind::Missing, FaultKind::Waiting] {
+        let wanted = "Pending NeedsReinstall: installing: why";
+        assert_eq!(found(fault(kind), Available, Webhooks::Installed), wanted);
+    }
 }
