@@ -208,7 +208,20 @@ impl Reconciler {
 
     /// Writes the status; what is to happen instead of the next step if that fails.
     async fn write(&self, plan: &InstallPlan, status: InstallPlanStatus) -> Option<Next> {
-        self.writer.set_status(plan, status).await.err().map(Next::Retry)
+        let error = self.writer.set_status(plan, status.clone()).await.err()?;
+        // Steps that are done would be reported as found if they were carried out once more.
+        let Some(current) = self.relabelled(plan).await else { return Some(Next::Retry(error)) };
+        self.writer.set_status(&current, status).await.err().map(Next::Retry)
+    }
+
+    /// The plan as it is now, if nothing but its metadata has changed since it was read.
+    async fn relabelled(&self, plan: &InstallPlan) -> Option<InstallPlan> {
+        let namespace = plan.namespace().unwrap_or_default();
+        let api = Api::<InstallPlan>::namespaced(self.client.clone(), &namespace);
+        let current = bounded(api.get_opt(&plan.name_any())).await.ok()??;
+        let is_same =
+            current.uid() == plan.uid() && current.spec == plan.spec && current.status == plan.status;
+        (is_same && current.resource_version() != plan.resource_version()).then_some(current)
     }
 
     fn siblings(&self, namespace: &str) -> Vec<Arc<DeserializeGuard<InstallPlan>>> {

@@ -187,6 +187,45 @@ fn a_constraint_is_a_statement_about_one_bundle() {
     assert!(!met(&both, &[], &["B"]) && met(&both, &[], &["A", "B"]));
 }
 
+/// The examples of OLM's documentation, in the form of this file.
+#[test]
+fn documented_constraints_mean_what_their_documentation_says() {
+    let marked = |all: Value| there("db", "1.5.0", all);
+    let has = |name: &str| json!({"type": name, "value": true});
+    let two = constraint(json!({
+        "failureMessage": "stable and certified",
+        "cel": {"rule": "properties.exists(p, p.type == 'certified') && properties.exists(p, p.type == 'stable')"},
+    }));
+    assert!(met(&two, &[marked(json!([has("certified"), has("stable")]))], &[]));
+    assert!(!met(&two, &[marked(json!([has("certified")]))], &[]));
+
+    let package = json!({
+        "failureMessage": "at least version 1", "package": {"packageName": "db", "versionRange": ">=1.0.0"},
+    });
+    let gvk = json!({"failureMessage": "its API", "gvk": kind("Database")});
+    let both = constraint(json!({"failureMessage": "a database", "all": {"constraints": [package, gvk]}}));
+    assert!(met(&both, &[marked(provides("Database"))], &[]));
+    assert!(!met(&both, &[marked(json!([]))], &[]));
+    assert!(!met(&both, &[there("db", "0.9.0", provides("Database"))], &[]));
+
+    let without = constraint(
+        json!({"all": {"constraints": [{"package": {"packageName": "db", "versionRange": ">=1.0.0"}},
+            {"not": {"constraints": [{"gvk": kind("Rival")}]}}]}}),
+    );
+    assert!(met(&without, &[marked(provides("Database"))], &[]));
+    assert!(!met(&without, &[marked(provides("Rival"))], &[]));
+
+    let of = |range: &str, name: &str| {
+        json!({"all": {"constraints": [
+            {"package": {"packageName": "db", "versionRange": range}}, {"gvk": kind(name)},
+        ]}})
+    };
+    let either = constraint(json!({"any": {"constraints": [of("<1.0.0", "A"), of(">=1.0.0", "B")]}}));
+    let (old, new) = (|| there("db", "0.5.0", provides("A")), || there("db", "1.0.0", provides("B")));
+    assert!(met(&either, &[old()], &[]) && met(&either, &[new()], &[]) && met(&either, &[old(), new()], &[]));
+    assert!(!met(&either, &[there("db", "1.0.0", provides("A"))], &[]));
+}
+
 #[test]
 fn not_at_the_top_says_what_must_not_be_there() {
     let not = constraint(

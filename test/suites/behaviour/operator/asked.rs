@@ -30,11 +30,19 @@ fn beacons(scenario: &Scenario<'_>) -> Api<DynamicObject> {
     Api::namespaced_with(scenario.client.clone(), &scenario.name, &resource)
 }
 
+/// Creates the user's object once the API server serves the newer form: until then it drops the newer field.
 async fn create_beacon(scenario: &Scenario<'_>) -> Result<DynamicObject> {
     let object = json!({
         "apiVersion": format!("{}/v1", scenario.group()), "kind": KIND,
         "metadata": {"name": "north"}, "spec": {"colour": "red", "interval": "5s"},
     });
+    let asked: DynamicObject = serde_json::from_value(object.clone())?;
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    wait::until("the newer form to be served", DEADLINE, || async {
+        let answer = beacons(scenario).create(&dry_run, &asked).await?;
+        wait::check(answer.data["spec"] == object["spec"], || answer.data.to_string())
+    })
+    .await?;
     beacons(scenario).make(object).await
 }
 
