@@ -8,7 +8,6 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: check-rust ## an operator installed and upgraded on a local control plane, or on KUBECONFIG's (DEMO_EXIT=1: end then)
-	@echo "Building what is missing. The first time that is everything, which takes 10 to 30 minutes."
 	@$(CARGO) build --locked -p olm-test-programs --bin olm-demo-build
 	@$(TARGET)/debug/olm-demo-build
 	@OLM_TEST_BUILT=1 $(TARGET)/debug/olm-demo
@@ -21,10 +20,11 @@ TEST_COUNTS ?= $(CURDIR)/target/test-counts
 
 test: check-tools ## everything
 	$(CARGO) build --locked --workspace --bins
-	@rm -rf $(PERMISSIONS_USED) $(TEST_COUNTS)
-	OLM_TEST_BUILT=1 OLM_TEST_PERMISSIONS=$(PERMISSIONS_USED) OLM_TEST_COUNTS=$(TEST_COUNTS) $(CARGO) test --locked --workspace
+	@rm -rf $(PERMISSIONS_USED) $(TEST_COUNTS) && mkdir -p $(dir $(PERMISSIONS_USED) $(TEST_COUNTS))
+	OLM_TEST_BUILT=1 OLM_TEST_PERMISSIONS=$(PERMISSIONS_USED) OLM_TEST_COUNTS=$(TEST_COUNTS) $(CARGO) test --locked --workspace --no-fail-fast
 	$(TARGET)/debug/olm-permissions-used $(PERMISSIONS_USED)
 	@sort $(TEST_COUNTS)
+	@echo "$$(grep -c '^skipped ' $(TEST_COUNTS)) tests were skipped, or parts of them."
 
 test-otel: check-tools ## traces, which only builds with the feature otel have
 	$(CARGO) test --locked -p olm-runtime --features otel traces
@@ -33,9 +33,10 @@ scenarios: check-tools ## upstream's scenarios in our words, with counts (SCENAR
 	$(CARGO) build --locked --workspace --bins
 	OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test scenarios -- $(SCENARIOS)
 
-test-faults: check-tools ## everything that can go wrong at every write, and walks; takes the better part of an hour
+test-faults: check-tools ## everything that can go wrong at every write, and random changes; takes the better part of an hour
 	$(CARGO) build --locked -p operator-controller -p olm-classic -p olm-test --bins
 	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test faults -- --nocapture
+	OLM_TEST_LONG=1 OLM_TEST_BUILT=1 $(CARGO) test --locked -p olm-test --test operator -- returning:: --nocapture
 
 test-operators: check-tools ## the newest versions of all real operators at hand on a bare cluster
 	$(CARGO) build --locked -p operator-controller -p olm-classic -p olm-cli -p olm-test --bins
@@ -101,19 +102,27 @@ STATIC = RUSTFLAGS="-C target-feature=+crt-static $(FOLDERS:%=--remap-path-prefi
 	CFLAGS="$(FOLDERS:%=-ffile-prefix-map=%)" SOURCE_DATE_EPOCH=0
 PACK = $(if $(filter $(HOST),$(IMAGE_TARGET)),$(IMAGE_BINARIES)/olm-image-build,$(CARGO) run --locked --release -p olm-image-build --)
 
+# The commit that olm version prints.
+COMMIT = $(shell git describe --always --abbrev=40 --dirty --exclude='*' 2>/dev/null)
+
 image: check-rust ## one OCI archive for each program, for ctr, podman, kind and docker
-	@$(STATIC) $(CARGO) build --locked --release --target $(IMAGE_TARGET) \
+	@OLM_COMMIT=$(COMMIT) $(STATIC) $(CARGO) build --locked --release --target $(IMAGE_TARGET) \
 		-p operator-controller -p catalogd -p olm-classic -p olm-cli -p olm-sample-operator -p olm-image-build \
 		--bin olm-image-build $(PROGRAMS:%=--bin %)
 	@$(PACK) --binaries $(IMAGE_BINARIES) --out $(IMAGES) --prefix $(IMAGE_PREFIX) $(PROGRAMS)
 
 RELEASE_PROFILE ?= release
+# The version of cargo-cyclonedx, which writes the bills of materials.
+CYCLONEDX = 0.5.9
 # --tag, --repository and --builder of olm-release.
 RELEASE_FLAGS ?=
 
+# olm-release is built with the programs, as the packer of the images is. It builds those of other platforms itself.
 release: check-rust ## programs, images, chart, manifests, bills of materials, provenance and checksums, in target/dist
-	@$(CARGO) build --locked -p olm-release
-	@$(STATIC) $(TARGET)/debug/olm-release --out target/dist \
+	@$(NEED); need cargo-cyclonedx "cargo install --locked cargo-cyclonedx@$(CYCLONEDX)"; $$ok
+	@$(STATIC) $(CARGO) build --locked --target $(HOST) --profile $(RELEASE_PROFILE) \
+		-p operator-controller -p catalogd -p olm-classic -p olm-cli -p olm-release --bin olm-release $(PROGRAMS:%=--bin %)
+	@$(STATIC) $(TARGET)/$(HOST)/$(RELEASE_PROFILE:dev=debug)/olm-release --out target/dist \
 		--profile $(RELEASE_PROFILE) --prefix $(IMAGE_PREFIX) $(RELEASE_FLAGS)
 
 grpc: ## writes the messages of the registry API from lib/infra/registry/proto

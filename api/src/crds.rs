@@ -8,7 +8,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use crate::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
+use crate::{
+    v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
+    v1alpha1::{ExtensionPlan, UpdatePolicy},
+};
 
 /// The definitions of every kind, sorted by name.
 pub fn all() -> Vec<CustomResourceDefinition> {
@@ -18,6 +21,8 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         // them tolerates objects that do not deserialize, as any others.
         definition(ClusterExtension::crd(), &[]),
         definition(ClusterObjectSet::crd(), &[]),
+        definition(ExtensionPlan::crd(), &["metadata", "spec"]),
+        definition(UpdatePolicy::crd(), &["metadata", "spec"]),
     ]
 }
 
@@ -116,6 +121,8 @@ mod tests {
                 "clustercatalogs.olm.operatorframework.io",
                 "clusterextensions.olm.operatorframework.io",
                 "clusterobjectsets.olm.operatorframework.io",
+                "extensionplans.extensions.olm.operatorframework.io",
+                "updatepolicies.extensions.olm.operatorframework.io",
             ]
         );
         for crd in all() {
@@ -123,7 +130,9 @@ mod tests {
             assert_eq!(crd.spec.versions.len(), 1);
             let version = &crd.spec.versions[0];
             assert!(version.served && version.storage);
-            assert!(version.subresources.as_ref().unwrap().status.is_some());
+            // Nothing of a plan changes.
+            let has_status = version.subresources.as_ref().is_some_and(|all| all.status.is_some());
+            assert_eq!(has_status, crd.spec.names.kind != "ExtensionPlan", "{}", crd.spec.names.kind);
             assert_eq!(
                 crd.metadata.annotations.unwrap()[crate::names::GENERATOR_ANNOTATION],
                 crate::names::GENERATOR_STANDARD

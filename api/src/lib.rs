@@ -8,6 +8,7 @@ pub mod crds;
 pub mod names;
 pub mod ownership;
 pub mod v1;
+pub mod v1alpha1;
 
 pub use conditions::{
     Activity, ConditionStatus, ConditionType, ConditionUpdate, ConditionWriter, Conditions, Reason,

@@ -82,8 +82,12 @@ pub const CATALOGD_FIELD_MANAGER: &str = "catalogd";
 pub const EXTENSIONS_PREFIX: &str = "extensions.olm.operatorframework.io/";
 /// `Block`: an update to the next major version needs a hand.
 pub const MAJOR_UPDATES_ANNOTATION: &str = "extensions.olm.operatorframework.io/major-updates";
-/// `Refuse`: a bundle that declares dependencies is refused, as upstream does, instead of waited with.
+/// `Refuse`: a bundle that declares dependencies is refused, as upstream does, instead of waited with. `Install`: extensions
+/// are created for what it requires; `InstallAndRemove`: and removed when nothing needs them any more.
 pub const DEPENDENCIES_ANNOTATION: &str = "extensions.olm.operatorframework.io/dependencies";
+/// Annotation of a ClusterExtension that was created because the bundle of another one requires it: name and UID of that
+/// one. Only the controller may write it.
+pub const REQUIRED_BY_ANNOTATION: &str = "extensions.olm.operatorframework.io/required-by";
 /// `Required`: an update never crosses from one catalog to another.
 pub const SAME_CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/same-catalog";
 /// `RetainCRDs` or `Orphan`: what is kept when the extension is deleted; written on to its object sets.
@@ -95,14 +99,26 @@ pub const UNKNOWN_KINDS_ANNOTATION: &str = "extensions.olm.operatorframework.io/
 pub const LEFT_OUT_ANNOTATION: &str = "extensions.olm.operatorframework.io/left-out";
 /// Changes of CRDs that are accepted although the upgrade check refuses them, `<CRD>:<path>:<check>` each.
 pub const ALLOW_CRD_CHANGES_ANNOTATION: &str = "extensions.olm.operatorframework.io/allow-crd-changes";
+/// `CheckObjects`: changes of CRDs that endanger only stored objects are accepted if they affect none of those that
+/// exist.
+pub const CRD_CHANGE_MODE_ANNOTATION: &str = "extensions.olm.operatorframework.io/crd-changes";
+/// `Block`: the extension cannot be deleted while that would delete custom resources.
+pub const DELETION_GUARD_ANNOTATION: &str = "extensions.olm.operatorframework.io/deletion-guard";
 /// Asks for a new revision although name, version and release of the bundle stayed the same.
 pub const REINSTALL_ANNOTATION: &str = "extensions.olm.operatorframework.io/reinstall";
 /// The number of a revision of the extension, whose objects are to come back as a new revision.
 pub const ROLLBACK_TO_ANNOTATION: &str = "extensions.olm.operatorframework.io/rollback-to";
 /// `true`, or the time (RFC 3339) until which no new revision is made.
 pub const PAUSED_ANNOTATION: &str = "extensions.olm.operatorframework.io/paused";
-/// Annotation of a ClusterObjectSet: the revision whose objects came back with it, when the extension asked so.
+/// The digest of the ExtensionPlan that may be rolled out. Who sets it needs the verb `approve` on the extension.
+pub const APPROVED_PLAN_ANNOTATION: &str = "extensions.olm.operatorframework.io/approved-plan";
+/// Annotation of a ClusterExtension: with a new value, a version that failed and was replaced is tried again.
+pub const RETRY_ANNOTATION: &str = "extensions.olm.operatorframework.io/retry";
+/// Annotation of a ClusterObjectSet: the revision whose objects came back with it, when the extension asked so, or because
+/// another one failed.
 pub const ROLLED_BACK_TO_ANNOTATION: &str = "extensions.olm.operatorframework.io/rolled-back-to";
+/// Annotation of a ClusterObjectSet: the revision that failed and that it replaces, as JSON.
+pub const RETURNED_FROM_ANNOTATION: &str = "extensions.olm.operatorframework.io/returned-from";
 /// Annotation of a ClusterObjectSet: the CRD changes that were accepted for it and the CRDs it no longer has, as
 /// JSON.
 pub const CRD_CHANGES_ANNOTATION: &str = "olm.operatorframework.io/crd-changes";
@@ -131,6 +147,8 @@ pub const CATALOG_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalo
 /// Annotation of a ClusterObjectSet: the bundle's properties in its catalog, as a JSON list, for what depends on
 /// them.
 pub const CATALOG_PROPERTIES_ANNOTATION: &str = "extensions.olm.operatorframework.io/catalog-properties";
+/// Annotation of a ClusterObjectSet: the properties by which its bundle itself declares what it requires, as a JSON list.
+pub const DECLARED_ANNOTATION: &str = "extensions.olm.operatorframework.io/declared-requirements";
 /// Annotation of a ClusterObjectSet: who makes the certificates of its webhooks; kept until another version.
 pub const WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION: &str =
     "extensions.olm.operatorframework.io/webhook-certificate-provider";

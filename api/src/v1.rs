@@ -10,7 +10,7 @@
 mod cluster_catalog;
 mod cluster_extension;
 mod cluster_object_set;
-mod common;
+pub(crate) mod common;
 
 pub use cluster_catalog::*;
 pub use cluster_extension::*;

@@ -125,7 +125,12 @@ fn report(writer: &mut ConditionWriter<'_>, facts: &Facts<'_>) {
             } else {
                 Activity::Reconciling(reason, &message)
             };
-            writer.summarize(false, reason, &message, activity);
+            // Alerts tell by it what does not continue by itself.
+            let ready_reason = match activity {
+                Activity::Stalled(reason, _) => reason,
+                _ => reason,
+            };
+            writer.summarize(false, ready_reason, &message, activity);
         }
         Outcome::Unavailable => {
             let reason = Reason::UserSpecifiedUnavailable;

@@ -1,10 +1,12 @@
 //! The controller of ClusterServiceVersions: looks up the facts that the next step needs, makes the step, carries out its
 //! effects and writes the status.
 
+mod api_services;
 mod cleanup;
 mod condition;
 mod copies;
 mod effects;
+mod ensured;
 mod facts;
 mod install;
 mod metrics;
@@ -35,6 +37,7 @@ use crate::{
     operator_groups::now,
     operators::{Interest, Stores},
 };
+pub(crate) use ensured::Ensured;
 pub(crate) use metrics::CsvMetrics;
 
 /// Most facts that a step may ask for. There are twelve.
@@ -53,8 +56,7 @@ pub(crate) struct Reconciler {
     pub(crate) metrics: CsvMetrics,
     /// The permissions with which an installation failed, by UID: others revive it.
     pub(crate) failed: Arc<Mutex<BTreeMap<String, String>>>,
-    /// The operators, by UID, whose roles have been made for a generation and its namespaces.
-    pub(crate) ensured: Arc<Mutex<BTreeMap<String, String>>>,
+    pub(crate) ensured: Ensured,
     /// The operators, by UID, of which was published that they are not copied.
     pub(crate) announced: Arc<Mutex<BTreeSet<String>>>,
     pub(crate) leader: watch::Receiver<bool>,
@@ -91,8 +93,12 @@ impl olm_runtime::Reconciler for Reconciler {
             return (Next::Await, BTreeSet::from([Interest::Part]));
         }
         let namespace = csv.namespace().unwrap_or_default();
-        let interests =
-            [Interest::Part, Interest::Csvs(namespace.clone()), Interest::Groups(namespace.clone())];
+        let interests = [
+            Interest::Part,
+            Interest::Csvs(namespace.clone()),
+            Interest::Groups(namespace.clone()),
+            Interest::Belongings(format!("{namespace}/{}", csv.name_any())),
+        ];
         let mut observed = Observed {
             csv,
             namespace,

@@ -49,6 +49,12 @@ pub(crate) enum Interest {
     Namespace(String),
     /// A role, a binding or a ServiceAccount, wherever it is.
     Permissions,
+    /// A CRD.
+    Definitions,
+    /// A CatalogSource.
+    Catalogs,
+    /// A ClusterServiceVersion of this namespace that is made or deleted.
+    Operators(String),
     /// An object that a plan has made, by kind, namespace and name.
     Object(String),
     /// A pull for the plan with this key has ended.

@@ -8,6 +8,7 @@ use k8s_openapi::api::{
     core::v1::{Namespace, ServiceAccount},
     rbac::v1::ClusterRole,
 };
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams},
@@ -38,6 +39,8 @@ use crate::{
     operators::{FIELD_MANAGER, Interest, Stores, all, within},
 };
 
+/// The APIService of PackageManifests.
+const PACKAGES: &str = "v1.packages.operators.coreos.com";
 /// Between two attempts to remove what belonged to groups that are gone.
 const SWEEP_RETRY: Duration = Duration::from_secs(10);
 
@@ -182,7 +185,7 @@ impl Reconciler {
         set_provided(&self.client, group, &apis).await
     }
 
-    /// Removes what was made for groups that are gone, until `shutdown`: when this process leads and the groups are
+    /// Removes what was made for groups and operators that are gone, until `shutdown`: when this process leads and they are
     /// `listed`, for those that went while nobody looked, and whenever one is `gone`.
     pub(crate) async fn sweep(
         self,
@@ -195,7 +198,10 @@ impl Reconciler {
             listed.await;
             while leader.wait_for(|leads| *leads).await.is_ok() {
                 while let Err(error) = self.sweep_all().await {
-                    tracing::warn!(error, "what belonged to deleted OperatorGroups stays for now");
+                    tracing::warn!(
+                        error,
+                        "what belonged to deleted OperatorGroups or operators stays for now"
+                    );
                     tokio::time::sleep(SWEEP_RETRY).await;
                 }
                 gone.notified().await;
@@ -204,8 +210,33 @@ impl Reconciler {
         shutdown.run_until_cancelled(work).await;
     }
 
-    /// Removes the ClusterRoles and labels of groups that do not exist.
+    /// Removes the APIServices of operators that do not exist. That of PackageManifests is this program's own, whatever
+    /// labels upstream left on it.
+    async fn sweep_services(&self) -> Result<(), kube::Error> {
+        let services: Api<APIService> = Api::all(self.client.clone());
+        let labels = format!("{OWNER_KIND_LABEL}=ClusterServiceVersion");
+        let found = bounded(services.list_metadata(&ListParams::default().labels(&labels))).await?.items;
+        if found.is_empty() {
+            return Ok(());
+        }
+        // An APIService is younger than its operator.
+        let csvs: Api<ClusterServiceVersion> = Api::all(self.client.clone());
+        let existing = bounded(csvs.list_metadata(&ListParams::default())).await?.items;
+        let existing: BTreeSet<(String, String)> =
+            existing.iter().map(|csv| (csv.namespace().unwrap_or_default(), csv.name_any())).collect();
+        let is_lost = |service: &&PartialObjectMeta<APIService>| {
+            let [_, Some(namespace), Some(name)] = owner_of(service.labels()) else { return false };
+            service.name_any() != PACKAGES && !existing.contains(&(namespace.clone(), name.clone()))
+        };
+        for service in found.iter().filter(is_lost) {
+            delete(&services, service).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the ClusterRoles and labels of groups, and the APIServices of operators, that do not exist.
     async fn sweep_all(&self) -> Result<(), String> {
+        self.sweep_services().await.map_err(|error| api_text(&error))?;
         let failed = |error: kube::Error| api_text(&error);
         let roles: Api<ClusterRole> = Api::all(self.client.clone());
         let of_groups = ListParams::default().labels(&format!("{OWNER_KIND_LABEL}=OperatorGroup"));

@@ -8,7 +8,11 @@ mod watches;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use k8s_openapi::api::{core::v1::Namespace, rbac::v1::ClusterRoleBinding};
+use k8s_openapi::api::{
+    admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+    core::v1::Namespace,
+    rbac::v1::ClusterRoleBinding,
+};
 use kube::{Client, Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api_classic::{ClusterServiceVersion, OLMConfig, Operator, OperatorGroup, Subscription};
 use olm_runtime::{
@@ -19,11 +23,11 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    cluster_service_versions::{self, CsvMetrics},
+    cluster_service_versions::{self, CsvMetrics, Ensured},
     components::{Adoption, Components},
     olm_configs, operator_groups,
 };
-use watches::follow;
+use watches::{Fired, follow};
 
 /// Field manager of all writes.
 pub(crate) const FIELD_MANAGER: &str = "olm-classic";
@@ -47,8 +51,14 @@ pub(crate) enum Interest {
     Object(String),
     /// A ServiceAccount, Role or RoleBinding of this namespace.
     Permissions(String),
-    /// A ClusterRoleBinding.
-    ClusterPermissions,
+    /// A ClusterRoleBinding that names ServiceAccounts of this namespace, or with the empty name those of all.
+    ClusterPermissions(String),
+    /// The rules of a ClusterRole, by name.
+    ClusterRole(String),
+    /// A namespace that comes or goes, by name.
+    Namespace(String),
+    /// Something that belongs to an operator, by namespace and name of the operator.
+    Belongings(String),
     /// A CustomResourceDefinition or an APIService, by name.
     Definition(String),
     /// The configuration that Subscriptions of this namespace give their operators.
@@ -128,14 +138,18 @@ pub(crate) struct Stores {
     pub(crate) bindings: Objects<ClusterRoleBinding>,
     pub(crate) subscriptions: Objects<Subscription>,
     pub(crate) operators: Objects<Operator>,
+    /// Whose webhook configurations there are; without the webhooks.
+    pub(crate) validating: Objects<ValidatingWebhookConfiguration>,
+    pub(crate) mutating: Objects<MutatingWebhookConfiguration>,
 }
 
 impl Operators {
     /// Runs until `shutdown`. Nothing is written while `leader` is false.
     pub(crate) async fn run(self, leader: watch::Receiver<bool>, shutdown: CancellationToken) {
         let interests = Interests::default();
-        let gone = Arc::new(Notify::new());
-        let (sources, listed) = self.sources(&interests, gone.clone()).gated();
+        let (gone, ensured) = (Arc::new(Notify::new()), Ensured::default());
+        let fired = Fired { interests: interests.clone(), ensured: ensured.clone() };
+        let (sources, listed) = self.sources(&fired, &gone).gated();
         let stores = sources.stores();
         let groups = self.group_reconciler(&stores, &leader);
         let (sweeper, token) = (groups.clone(), || shutdown.clone());
@@ -155,7 +169,7 @@ impl Operators {
                 &interests,
                 self.metrics_of_csvs.clone(),
                 token(),
-                self.csv_reconciler(&stores, &leader)
+                self.csv_reconciler(&stores, ensured, &leader)
             ),
             run_controller(
                 run("olmconfig"),
@@ -183,8 +197,10 @@ impl Operators {
             ),
             sweeper.sweep(listed, gone, token()),
             follow(sources.namespaces, || interests.fire(&Interest::Namespaces), &shutdown),
-            follow(sources.bindings, || interests.fire(&Interest::ClusterPermissions), &shutdown),
-            self.wake(&interests, leader.clone(), &shutdown),
+            follow(sources.bindings, || {}, &shutdown),
+            follow(sources.validating, || {}, &shutdown),
+            follow(sources.mutating, || {}, &shutdown),
+            self.wake(&fired, leader.clone(), &shutdown),
         );
     }
 
@@ -215,6 +231,7 @@ impl Operators {
     fn csv_reconciler(
         &self,
         stores: &Stores,
+        ensured: Ensured,
         leader: &watch::Receiver<bool>,
     ) -> cluster_service_versions::Reconciler {
         cluster_service_versions::Reconciler {
@@ -227,7 +244,7 @@ impl Operators {
             events: self.events.clone(),
             metrics: self.csv_metrics.clone(),
             failed: Arc::default(),
-            ensured: Arc::default(),
+            ensured,
             announced: Arc::default(),
             leader: leader.clone(),
         }

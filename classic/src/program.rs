@@ -312,6 +312,7 @@ impl Classic {
             chance: self.process.chance.clone(),
             metrics: self.process.metrics.controller(subscriptions::CONTROLLER),
             subscription_metrics: self.subscription_metrics.clone(),
+            source_metrics: self.source_metrics.clone(),
             global_namespace: self.config.global_namespace.clone(),
             unpack_timeout: self.config.unpack_timeout.unsigned_abs(),
             scope: self.config.scope,

@@ -41,8 +41,24 @@ struct Reading {
     /// The memory that it takes, as reckoned.
     bytes: usize,
     catalog: Weak<Catalog>,
+    generation: Weak<Generation>,
+    /// A sentence about packages that are left out.
+    left_out: Option<String>,
     /// The catalog until it is taken.
     fresh: Option<Arc<Catalog>>,
+}
+
+impl Reading {
+    /// Of a catalog, which is kept if it is to be taken later.
+    fn of(catalog: &Arc<Catalog>, is_kept: bool) -> Self {
+        Self {
+            bytes: memory(catalog),
+            catalog: Arc::downgrade(catalog),
+            generation: Arc::downgrade(&catalog.content().0),
+            left_out: texts::packages_left_out(catalog.faulty()),
+            fresh: is_kept.then(|| Arc::clone(catalog)),
+        }
+    }
 }
 
 impl Readings {
@@ -71,8 +87,7 @@ impl Readings {
                 return Err(texts::memory_exceeded(namespace, held, self.0.limit, bytes));
             }
         }
-        let fresh = self.0.keeps.then(|| Arc::clone(&catalog));
-        known.insert(slot.to_owned(), Reading { bytes, catalog: Arc::downgrade(&catalog), fresh });
+        known.insert(slot.to_owned(), Reading::of(&catalog, self.0.keeps));
         Ok(())
     }
 
@@ -88,9 +103,27 @@ impl Readings {
             return Ok(fresh);
         }
         let catalog = self.read(generation)?;
-        let reading = Reading { bytes: memory(&catalog), catalog: Arc::downgrade(&catalog), fresh: None };
-        self.0.known.lock().insert(slot.to_owned(), reading);
+        self.0.known.lock().insert(slot.to_owned(), Reading::of(&catalog, false));
         Ok(catalog)
+    }
+
+    /// A sentence about the packages of a slot's content that are invalid and left out. Blocks as [`Readings::of`].
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn left_out(
+        &self,
+        slot: &str,
+        generation: &Arc<Generation>,
+    ) -> Result<Option<String>, String> {
+        let is_known = |known: &&Reading| std::ptr::eq(known.generation.as_ptr(), Arc::as_ptr(generation));
+        if let Some(known) = self.0.known.lock().get(slot).filter(is_known) {
+            return Ok(known.left_out.clone());
+        }
+        let reading = Reading::of(&self.read(generation)?, self.0.keeps);
+        let left_out = reading.left_out.clone();
+        self.0.known.lock().insert(slot.to_owned(), reading);
+        Ok(left_out)
     }
 
     /// Forgets a slot that is gone.

@@ -10,7 +10,7 @@ use catalogd::RegistryContent;
 use olm_registry::{RegistryServer, Sources, service_of};
 use olm_runtime::{HttpError, Process, listen};
 use parking_lot::RwLock;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast::error::RecvError, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -19,19 +19,27 @@ use crate::{
     sources::slot,
 };
 
-/// The catalogs that the server answers for, by CatalogSource.
+/// The catalogs that the server answers for.
 #[derive(Debug, Default)]
-pub(crate) struct Catalogs(RwLock<BTreeMap<SourceKey, Arc<Catalog>>>);
+pub(crate) struct Catalogs {
+    /// By CatalogSource.
+    known: RwLock<BTreeMap<SourceKey, Arc<Catalog>>>,
+    changes: watch::Sender<()>,
+}
 
 impl Sources for Catalogs {
     type Content = RegistryContent;
 
     fn catalog(&self, authority: &str) -> Option<Arc<Catalog>> {
         let (service, namespace) = service_of(authority)?;
-        let catalogs = self.0.read();
+        let catalogs = self.known.read();
         let mut found = catalogs.iter().filter(|(key, _)| key.namespace == namespace);
         // A Service has no dots in its name.
         found.find(|(key, _)| key.name.replace('.', "-") == service).map(|(_, catalog)| Arc::clone(catalog))
+    }
+
+    fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 }
 
@@ -77,7 +85,7 @@ async fn follow(
                 Ok(key) => drop(due.insert(key)),
                 Err(RecvError::Lagged(_)) => {
                     due = keys(&contents);
-                    due.extend(catalogs.0.read().keys().cloned());
+                    due.extend(catalogs.known.read().keys().cloned());
                 }
                 Err(RecvError::Closed) => return,
             },
@@ -90,18 +98,28 @@ fn keys(contents: &Contents) -> BTreeSet<SourceKey> {
 }
 
 impl Catalogs {
+    fn set(&self, key: &SourceKey, catalog: Option<Arc<Catalog>>) {
+        let mut known = self.known.write();
+        match catalog {
+            Some(catalog) => known.insert(key.clone(), catalog),
+            None => known.remove(key),
+        };
+        drop(known);
+        self.changes.send_replace(());
+    }
+
     /// Takes the content of a CatalogSource. What cannot be read replaces nothing.
     async fn take(&self, key: &SourceKey, content: Option<Content>, readings: &Readings) {
         let Some(content) = content else {
-            self.0.write().remove(key);
+            self.set(key, None);
             return;
         };
-        let known = self.0.read().get(key).map(|known| Arc::clone(&known.content().0));
+        let known = self.known.read().get(key).map(|known| Arc::clone(&known.content().0));
         if known.is_some_and(|known| Arc::ptr_eq(&known, &content.generation)) {
             return;
         }
         match read(key, &content, readings).await {
-            Ok(catalog) => drop(self.0.write().insert(key.clone(), catalog)),
+            Ok(catalog) => self.set(key, Some(catalog)),
             Err(problem) => {
                 tracing::warn!(catalog_source = %key, problem, "the registry API cannot read the catalog");
             }

@@ -4,6 +4,7 @@
 //! keeps the content that it had, and no source waits for another one.
 
 mod act;
+mod config_maps;
 pub(crate) mod content;
 mod metrics;
 mod pods;

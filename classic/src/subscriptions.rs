@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use tokio::sync::{broadcast::error::RecvError, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Contents, install_plans::Seals};
+use crate::{Contents, install_plans::Seals, sources::SourceMetrics};
 use facts::{Facts, Watches};
 pub(crate) use metrics::SubscriptionMetrics;
 use reconcile::Reconciler;
@@ -69,6 +69,7 @@ pub(crate) struct Subscriptions {
     pub(crate) chance: Chance,
     pub(crate) metrics: ControllerMetrics,
     pub(crate) subscription_metrics: SubscriptionMetrics,
+    pub(crate) source_metrics: SourceMetrics,
     /// The namespace whose catalogs every namespace sees.
     pub(crate) global_namespace: String,
     /// How long a bundle may take to be pulled where its namespace does not say so; zero for any time.
@@ -85,8 +86,9 @@ impl Subscriptions {
         let metrics = (&self.metrics, &self.subscription_metrics);
         let (facts, Watches { drives, listed }) =
             Facts::watch(&self.client, &self.chance, &interests, metrics);
-        let fired = interests.clone();
+        let (fired, source_metrics) = (interests.clone(), self.source_metrics.clone());
         let snapshots = Snapshots::new(self.global_namespace.clone(), move |key| {
+            source_metrics.snapshot(key);
             fired.fire(&Interest::Catalogs(key.namespace.clone()));
         });
         let source = Source::<Namespace>::all(self.client.clone(), &self.chance);

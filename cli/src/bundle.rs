@@ -49,6 +49,9 @@ pub(crate) enum Bundle {
     ///
     /// The controller also adds labels and annotations, and with the built-in certificate provider the Secrets and CA
     /// bundles of webhooks. Exits with 1 if the bundle or the configuration is rejected.
+    #[command(
+        after_help = "Examples:\n  olm bundle render ./bundle -n argocd\n  olm bundle render quay.io/example/bundle:v1.0.0 -n argocd | kubectl diff -f -"
+    )]
     Render(Box<render::Render>),
     /// Checks a bundle without a cluster, and lists what is needed to install it.
     ///

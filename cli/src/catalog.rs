@@ -61,7 +61,7 @@ pub(crate) enum Catalog {
     /// Copies catalogs, with every image that their packages need, to a registry or a folder.
     #[command(after_help = mirror::HELP)]
     Mirror(Box<mirror::Mirror>),
-    /// Shows what a newer state of a catalog changes, and which versions it strands.
+    /// Shows what a newer state of a catalog changes, and which versions lose their upgrade path.
     #[command(after_help = diff::HELP)]
     Diff(Box<diff::Diff>),
     /// Checks a catalog by the rules of `opm validate`.
@@ -75,6 +75,7 @@ pub(crate) enum Catalog {
     )]
     Validate(Box<validate::Validate>),
     /// Prints the first document of a package: name, default channel, description and icon.
+    #[command(after_help = init::HELP)]
     Init(init::Init),
     Render(render::Render),
     /// Converts templates to catalogs, and catalogs to templates.
@@ -93,11 +94,15 @@ pub(crate) enum Catalog {
     ///
     /// The same catalogs give the same bytes. A package in two of them is an error. The folder is written completely
     /// or not at all.
+    #[command(after_help = "Examples:\n  olm catalog compose catalogs.yaml ./all")]
     Compose(Box<compose::Compose>),
     /// Writes a Dockerfile for a catalog image, next to the catalog's folder.
     ///
     /// The image is for OLM v1, which only needs the files; with --base-image also for OLM Classic. The file is
     /// FOLDER.Dockerfile; an existing file is not overwritten.
+    #[command(
+        after_help = "Examples:\n  olm catalog dockerfile ./catalog\n  olm catalog dockerfile ./catalog --base-image quay.io/operator-framework/opm:latest"
+    )]
     Dockerfile(dockerfile::Dockerfile),
     /// Packs a folder with a file-based catalog into a catalog image.
     #[command(

@@ -1,8 +1,10 @@
 //! What `olm` says of OLM Classic: its CatalogSources and packages, where a cluster has them.
 
 mod candidates;
+mod cluster_service_version;
 mod difference;
 mod install_plan;
+mod listed;
 mod subscription;
 
 use std::fmt::Write as _;
@@ -10,7 +12,8 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 use kube::{Api, Client, ResourceExt};
 use olm_api_classic::{
-    CatalogSource, ClusterServiceVersion, PackageManifest, Subscription, names::IMAGE_TEMPLATE_ANNOTATION,
+    CatalogSource, ClusterServiceVersion, InstallPlan, PackageManifest, Subscription,
+    names::IMAGE_TEMPLATE_ANNOTATION,
 };
 use olm_fbc::MetaReader;
 use olm_opm::SearchIndex;
@@ -24,9 +27,11 @@ use crate::{
     output::{below, columns, counted},
 };
 
-pub(crate) use candidates::Access;
+pub(crate) use candidates::{Access, Resolution};
+pub(crate) use cluster_service_version::CsvView;
 pub(crate) use difference::Difference;
 pub(crate) use install_plan::PlanView;
+use listed::Listed;
 pub(crate) use subscription::SubscriptionView;
 
 /// The names of the kind Subscription.
@@ -37,10 +42,11 @@ pub(crate) const SUBSCRIPTION: [&str; 4] = ["subscription", "subscriptions", "su
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Classic {
     catalog_sources: Vec<SourceView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subscriptions: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cluster_service_versions: Option<usize>,
+    subscriptions: Vec<Listed>,
+    cluster_service_versions: Vec<Listed>,
+    /// Copies of those, in other namespaces.
+    copies: usize,
+    install_plans: Vec<Listed>,
 }
 
 /// A CatalogSource.
@@ -82,31 +88,46 @@ impl Classic {
         let Some(mut sources) = list_if_served::<CatalogSource>(client).await? else { return Ok(None) };
         sources.retain(|source| namespace.is_none() || source.namespace().as_deref() == namespace);
         let is_wanted = |own: Option<String>| namespace.is_none() || own.as_deref() == namespace;
-        let subscriptions = list_if_served::<Subscription>(client).await?;
-        let versions = list_if_served::<ClusterServiceVersion>(client).await?;
+        let mut subscriptions = list_if_served::<Subscription>(client).await?.unwrap_or_default();
+        let mut versions = list_if_served::<ClusterServiceVersion>(client).await?.unwrap_or_default();
+        let mut plans = list_if_served::<InstallPlan>(client).await?.unwrap_or_default();
+        subscriptions.retain(|one| is_wanted(one.namespace()));
+        versions.retain(|one| is_wanted(one.namespace()));
+        plans.retain(|one| is_wanted(one.namespace()));
+        let (copies, own): (Vec<_>, Vec<_>) = versions.iter().partition(|one| listed::is_copy(one));
         Ok(Some(Self {
             catalog_sources: sources.iter().map(SourceView::of).collect(),
-            subscriptions: subscriptions
-                .map(|all| all.iter().filter(|one| is_wanted(one.namespace())).count()),
-            cluster_service_versions: versions
-                .map(|all| all.iter().filter(|one| is_wanted(one.namespace())).count()),
+            subscriptions: subscriptions.iter().map(Listed::subscription).collect(),
+            cluster_service_versions: own.into_iter().map(Listed::version).collect(),
+            copies: copies.len(),
+            install_plans: plans.iter().map(Listed::plan).collect(),
         }))
     }
 
-    /// A line for each CatalogSource, and one for the rest.
+    /// A line for each object that is not over, and one for the rest.
     pub(crate) fn lines(&self) -> String {
         let mut text = String::new();
         for SourceView { namespace, name, state, .. } in &self.catalog_sources {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "CatalogSource {namespace}/{name} is {}", one_line(state));
         }
+        listed::lines("Subscription", self.subscriptions.iter(), &mut text);
+        listed::lines("ClusterServiceVersion", self.cluster_service_versions.iter(), &mut text);
+        let open: Vec<&Listed> = self.install_plans.iter().filter(|plan| !plan.is_over()).collect();
+        listed::lines("InstallPlan", open.iter().copied(), &mut text);
+        let over = self.install_plans.len() - open.len();
         let counts = [
-            self.subscriptions.map(|count| counted(count, "Subscription")),
-            self.cluster_service_versions.map(|count| counted(count, "ClusterServiceVersion")),
+            counted(self.subscriptions.len(), "Subscription"),
+            counted(self.cluster_service_versions.len(), "ClusterServiceVersion"),
+            counted(over, "complete InstallPlan"),
         ];
-        let counts: Vec<String> = counts.into_iter().flatten().collect();
-        if !counts.is_empty() {
-            let _ = writeln!(text, "{} of OLM Classic", counts.join(" and "));
+        let _ = writeln!(text, "{} of OLM Classic", counts.join(", "));
+        if self.copies > 0 {
+            let _ = writeln!(
+                text,
+                "{} in other namespaces",
+                counted(self.copies, "copied ClusterServiceVersion")
+            );
         }
         text
     }

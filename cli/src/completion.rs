@@ -173,6 +173,24 @@ mod tests {
     }
 
     #[test]
+    fn every_command_has_an_example() {
+        fn without(command: &Command, path: &str, missing: &mut Vec<String>) {
+            let shown =
+                || command.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help");
+            for one in shown() {
+                without(one, &format!("{path} {}", one.get_name()), missing);
+            }
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            if shown().next().is_none() && !help.contains("Example") {
+                missing.push(path.to_owned());
+            }
+        }
+        let mut missing = Vec::new();
+        without(&described(), "olm", &mut missing);
+        assert_eq!(missing, [""; 0]);
+    }
+
+    #[test]
     fn every_command_has_a_page_with_its_flags() {
         let pages = pages(&described());
         let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();

@@ -22,6 +22,9 @@ pub(crate) enum Crd {
     /// Checks whether new CRDs can replace others without breaking stored objects or clients.
     ///
     /// Exit codes: 0 every change is safe, 1 error, 2 a change is unsafe.
+    #[command(
+        after_help = "Examples:\n  olm crd check ./bundle-1.0.0 ./bundle-1.1.0\n  olm crd check old.yaml new.yaml --cluster"
+    )]
     Check(Box<check::Check>),
 }
 

@@ -25,7 +25,7 @@ mod version;
 
 use std::{io::Write, process::ExitCode};
 
-use clap::{ArgAction, Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand, error::ErrorKind};
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
 /// Works with operator catalogs and bundles, and with clusters that install them.
@@ -58,7 +58,7 @@ enum Command {
     #[command(after_help = resolve::HELP)]
     Resolve(resolve::Resolve),
     /// Shows which extensions run on a cluster, what is pending, and why.
-    #[command(after_help = status::HELP)]
+    #[command(after_help = status::HELP, aliases = ["list", "get"])]
     Status(status::StatusCommand),
     /// Shows what the next revision of an extension would do to a cluster.
     #[command(after_help = diff::HELP)]
@@ -77,7 +77,8 @@ enum Command {
     /// Writes man pages.
     #[command(hide = true)]
     Man(completion::Man),
-    /// Prints the versions of this program, the API server and the controllers.
+    /// Prints the versions of this program with its commit, of the API server and of the controllers.
+    #[command(after_help = version::HELP)]
     Version(version::Version),
 }
 
@@ -102,11 +103,17 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse_from(opm_names::replaced(std::env::args_os())) {
+    let given = opm_names::replaced(std::env::args_os());
+    let arguments = match Arguments::try_parse_from(&given) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Nothing can be reported if the stream is gone. Help and the version are no errors.
             let _ = error.print();
+            if let Some(hint) =
+                opm_names::hint(&given).filter(|_| error.kind() == ErrorKind::InvalidSubcommand)
+            {
+                output::hint(hint);
+            }
             return ExitCode::from(u8::from(error.use_stderr()));
         }
     };

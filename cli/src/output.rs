@@ -14,6 +14,7 @@ use serde::Serialize;
 pub(crate) use colour::states;
 pub(crate) use junit::{Case, ReportFormat, junit};
 pub(crate) use list::{Column, ListArgs, ListFormat};
+pub(crate) use olm_text::counted;
 
 /// The output format of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -79,11 +80,6 @@ pub(crate) fn manifests(
         }
     }
     Ok(())
-}
-
-/// A number with its noun, such as `1 package` or `2 packages`.
-pub(crate) fn counted(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Rows with their cells in columns, two blanks between them. Further lines of a row's last cell are beneath its first;
@@ -192,8 +188,17 @@ pub(crate) fn causes(error: &anyhow::Error) -> String {
 
 /// Reports on standard error what does not stop the command.
 pub(crate) fn warning(text: &str) {
+    remark("warning", text);
+}
+
+/// Prints what to do instead to standard error.
+pub(crate) fn hint(text: &str) {
+    remark("hint", text);
+}
+
+fn remark(kind: &str, text: &str) {
     // Nothing can be reported if standard error is gone.
-    let _ = writeln!(std::io::stderr(), "warning: {}", below(text, 2));
+    let _ = writeln!(std::io::stderr(), "{kind}: {}", below(text, 2));
 }
 
 /// Text that may have several lines, safe for a terminal: further lines are indented, so that none of them looks like a

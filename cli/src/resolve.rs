@@ -133,6 +133,7 @@ impl Resolve {
                     MajorUpdates::Allow
                 },
             },
+            ceiling: None,
         })
     }
 }

@@ -151,7 +151,7 @@ impl Show {
         if registries.is_offline() {
             return Ok(None);
         }
-        let files = registries.bundle_files(&image.parse()?).await?;
+        let files = registries.files_of_image(image).await?;
         Ok(Some(Examination::of(&files, NAMESPACE)))
     }
 }

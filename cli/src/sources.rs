@@ -279,6 +279,11 @@ impl Registries {
         Bundle::read(&files, MEMORY_BYTES_MAX).with_context(|| source.to_string())
     }
 
+    /// The files of a bundle whose image a catalog or a cluster names: it is never a file or folder of the user.
+    pub(crate) async fn files_of_image(&self, image: &str) -> anyhow::Result<BundleFiles> {
+        self.bundle_files(&Source::Image(Reference::parse(image)?)).await
+    }
+
     /// The files of a bundle.
     pub(crate) async fn bundle_files(&self, source: &Source) -> anyhow::Result<BundleFiles> {
         let progress = Bar::new("opening", 1).pull(&source.to_string());

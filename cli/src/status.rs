@@ -5,6 +5,7 @@ pub(crate) mod facts;
 use std::{io::Write, time::Duration};
 
 use clap::Args;
+use jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
 use operator_controller::catalog_selected;
@@ -19,8 +20,9 @@ use crate::{
 
 /// The help text below the options.
 pub(crate) const HELP: &str =
-    "Without a name: one line for each ClusterExtension, and for each CatalogSource of OLM Classic. With a name: its
-conditions, revisions, and the catalogs that it may use.
+    "Without a name: one line for each ClusterExtension, and of OLM Classic for each CatalogSource, Subscription,
+ClusterServiceVersion and InstallPlan that is not complete, with what is wrong below it. With a name: its conditions,
+revisions, and the catalogs that it may use.
 
 Examples:
   olm status
@@ -86,7 +88,7 @@ impl StatusCommand {
         let mut extensions: Vec<ClusterExtension> = match (list_if_served(client).await?, &classic) {
             (Some(found), _) => found,
             // A cluster with nothing but OLM Classic.
-            (None, Some(_)) => return Ok(Status::of(&[], &[], &[]).with(classic)),
+            (None, Some(_)) => return Ok(Status::of(&[], &[], &[], Timestamp::now()).with(classic)),
             (None, None) => list(client).await?,
         };
         let mut catalogs: Vec<ClusterCatalog> = list(client).await?;
@@ -99,7 +101,7 @@ impl StatusCommand {
             let Some(extension) = extensions.first() else { return Err(absent(name)) };
             catalogs.retain(|catalog| may_use(extension, catalog));
         }
-        Ok(Status::of(&extensions, &sets, &catalogs).with(classic))
+        Ok(Status::of(&extensions, &sets, &catalogs, Timestamp::now()).with(classic))
     }
 }
 

@@ -15,6 +15,14 @@ use crate::{
     output::{self, Format, columns},
 };
 
+/// The help text below the options.
+pub(crate) const HELP: &str = "Examples:
+  olm version
+  olm version --client -o json";
+
+/// Set by `make image` and `make release`: the same commit gives the same bytes.
+const COMMIT: Option<&str> = option_env!("OLM_COMMIT");
+
 /// `olm version`
 #[derive(Debug, Args)]
 pub(crate) struct Version {
@@ -35,6 +43,9 @@ pub(crate) struct Version {
 #[serde(rename_all = "camelCase")]
 struct Versions {
     client: &'static str,
+    /// The commit that the program was built from, where the build names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kubernetes: Option<String>,
     /// The images of the controllers that run.
@@ -50,8 +61,8 @@ struct Controller {
 
 impl Version {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let mut versions =
-            Versions { client: env!("CARGO_PKG_VERSION"), kubernetes: None, controllers: None };
+        let (client, commit) = (env!("CARGO_PKG_VERSION"), COMMIT.filter(|commit| !commit.is_empty()));
+        let mut versions = Versions { client, commit, kubernetes: None, controllers: None };
         // This program's own version is printed whatever the cluster answers.
         let asked = if self.client { Ok(()) } else { self.ask(&mut versions).await };
         output::answer(out, self.output, &versions, Versions::text)?;
@@ -77,6 +88,7 @@ impl Controller {
 impl Versions {
     fn text(&self) -> String {
         let mut rows = vec![["olm".to_owned(), self.client.to_owned()]];
+        rows.extend(self.commit.map(|commit| ["commit".to_owned(), commit.to_owned()]));
         rows.extend(self.kubernetes.clone().map(|version| ["Kubernetes".to_owned(), version]));
         match &self.controllers {
             Some(none) if none.is_empty() => {

@@ -15,21 +15,26 @@ pub(crate) const SETTINGS_CONFIG_MAP: &str = "olmv1-settings";
 pub(crate) const DEFAULT_ACCOUNT_KEY: &str = "default-service-account";
 
 /// Names of the policies, which are also those of their bindings.
-pub(crate) const NAMES: [&str; 8] = [
+pub(crate) const NAMES: [&str; 11] = [
     "clusterextension-account.olm.operatorframework.io",
     EXTENSION_ANNOTATIONS,
     "clusterextension-default-account.olm.operatorframework.io",
     EXTENSION_RECORDS,
+    "clusterextension-approval.olm.operatorframework.io",
+    "extensionplan-owner.olm.operatorframework.io",
     "clusterobjectset-account.olm.operatorframework.io",
     "clusterobjectset-default-account.olm.operatorframework.io",
     OBJECT_SET_OWNER,
     DELETION_POLICY,
+    DELETION_GUARD,
 ];
 pub(crate) const EXTENSION_ANNOTATIONS: &str = "clusterextension-annotations.olm.operatorframework.io";
 pub(crate) const EXTENSION_RECORDS: &str = "clusterextension-records.olm.operatorframework.io";
 pub(crate) const OBJECT_SET_OWNER: &str = "clusterobjectset-owner.olm.operatorframework.io";
 /// The policy that holds a deletion until what it is to keep is safe.
 pub(crate) const DELETION_POLICY: &str = "clusterextension-deletion-policy.olm.operatorframework.io";
+/// The policy that refuses a deletion that would delete custom resources.
+pub(crate) const DELETION_GUARD: &str = "clusterextension-deletion-guard.olm.operatorframework.io";
 
 /// The policies, but for the values of annotations.
 const POLICIES: &str = include_str!("admission/policies.yaml");
@@ -110,9 +115,10 @@ fn check_values(spec: &mut Value) {
 #[cfg(test)]
 mod tests {
     use olm_api::names::{
-        DELETION_POLICY_ANNOTATION, IDENTITY_ANNOTATION, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
-        PROPERTIES_ANNOTATION, REVISION_OF_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION,
-        SERVICE_ACCOUNT_NAMESPACE_ANNOTATION, SERVICE_ACCOUNT_UID_ANNOTATION, TAKEN_OVER_ANNOTATION,
+        APPROVED_PLAN_ANNOTATION, DELETION_GUARD_ANNOTATION, DELETION_POLICY_ANNOTATION, IDENTITY_ANNOTATION,
+        OWNER_KIND_LABEL, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REQUIRED_BY_ANNOTATION,
+        REVISION_OF_ANNOTATION, SERVICE_ACCOUNT_NAME_ANNOTATION, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
+        SERVICE_ACCOUNT_UID_ANNOTATION, TAKEN_OVER_ANNOTATION,
     };
 
     use super::*;
@@ -149,7 +155,9 @@ mod tests {
         let mut text = POLICIES.to_owned();
         // A name that another begins with comes after it.
         let names = [
+            APPROVED_PLAN_ANNOTATION,
             IDENTITY_ANNOTATION,
+            REQUIRED_BY_ANNOTATION,
             TAKEN_OVER_ANNOTATION,
             SERVICE_ACCOUNT_NAMESPACE_ANNOTATION,
             SERVICE_ACCOUNT_NAME_ANNOTATION,
@@ -158,6 +166,7 @@ mod tests {
             OWNER_KIND_LABEL,
             OWNER_NAME_LABEL,
             DELETION_POLICY_ANNOTATION,
+            DELETION_GUARD_ANNOTATION,
             PROPERTIES_ANNOTATION,
         ];
         for name in names {

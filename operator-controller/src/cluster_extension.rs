@@ -11,7 +11,7 @@ mod proposal;
 mod reconcile;
 pub(crate) mod report;
 
-pub(crate) use annotations::{KNOWN, UNKNOWN, short as short_annotation};
+pub(crate) use annotations::{KNOWN, UNKNOWN, is_guarded, short as short_annotation};
 pub(crate) use context::{Context, Features};
 pub(crate) use observe::revisions::{BundleRecord, Revisions};
 pub(crate) use proposal::{catalog_answer, propose};

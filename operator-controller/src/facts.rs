@@ -7,18 +7,22 @@
 
 pub(crate) mod catalogs;
 pub(crate) mod content_secrets;
+pub(crate) mod custom_resources;
 pub(crate) mod installed;
 pub(crate) mod kinds;
+pub(crate) mod namespaces;
 pub(crate) mod platform;
 pub(crate) mod policies;
 pub(crate) mod rbac;
 pub(crate) mod settings;
+pub(crate) mod update_policies;
 mod watched;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use educe::Educe;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use kube::core::DeserializeGuard;
 use tokio::{sync::watch, time::Instant};
 
 /// How long is waited for what cannot be found out; then the work begins without it. Each fact says by itself that it is
@@ -49,6 +53,11 @@ impl<T: Clone + PartialEq> Known<T> {
         // The sender lives as long as `self`.
         let _ = self.0.subscribe().wait_for(Option::is_some).await;
     }
+}
+
+/// The objects of a store that could be read. Of the others only the names are known.
+pub(crate) fn readable<K>(state: &[Arc<DeserializeGuard<K>>]) -> impl Iterator<Item = &K> {
+    state.iter().filter_map(|guarded| guarded.0.as_ref().ok())
 }
 
 /// A name for the log, and what ends when the fact is known.

@@ -9,6 +9,8 @@ pub(crate) enum Interest {
     Rbac,
     /// Whether this ServiceAccount exists, and is the same one.
     ServiceAccount(AccountRef),
+    /// Whether this namespace exists, and is the same one.
+    Namespace(String),
     /// The kinds of this API group.
     Group(String),
     /// The content of the catalog of this name.
@@ -23,6 +25,10 @@ pub(crate) enum Interest {
     Settings,
     /// Whether the admission policies are in force.
     Policies,
+    /// The update policies, and whether they can be read.
+    UpdatePolicies,
+    /// The ClusterExtensions that policies may select.
+    Extensions,
     /// The version of the platform.
     Platform,
     /// The revisions that concern the ClusterExtension of this name or UID.
@@ -31,11 +37,21 @@ pub(crate) enum Interest {
     Owned(OwnerChanged),
     /// The pull for the ClusterExtension of this name has ended, or its bundle can be read.
     Job(String),
+    /// The numbers of custom resources of the ClusterExtension of this name.
+    CustomResources(String),
 }
 
 impl olm_runtime::Interest for Interest {
     fn is_shared(&self) -> bool {
-        !matches!(self, Self::Revisions(_) | Self::Owned(_) | Self::Job(_) | Self::ServiceAccount(_))
+        !matches!(
+            self,
+            Self::Revisions(_)
+                | Self::Owned(_)
+                | Self::Job(_)
+                | Self::CustomResources(_)
+                | Self::ServiceAccount(_)
+                | Self::Namespace(_)
+        )
     }
 }
 

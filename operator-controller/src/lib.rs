@@ -11,6 +11,8 @@ mod cluster_object_set;
 mod conditions;
 mod config;
 mod content;
+mod crd_changes;
+mod deletion_guard;
 mod deletion_policy;
 mod events;
 mod facts;
@@ -23,9 +25,17 @@ pub mod plan;
 mod preflight;
 #[cfg(test)]
 mod simulation;
+mod update_policy;
 mod webhook_certificates;
 
+/// Thousands of simulated runs allocate as the program does.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pub use admission::objects as admission_objects;
+pub use cluster_extension::{annotations::is_paused, decide::paused::waiting as waits_for_pause};
+pub use conditions::remedy;
 pub use config::{Config, GateError, Gates, MAX_CONCURRENT_RECONCILES};
 pub use content::RemoteCatalogd;
 pub use facts::{

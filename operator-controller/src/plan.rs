@@ -14,11 +14,15 @@ use kube::{
         watcher::Event,
     },
 };
-use olm_api::v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet};
+use olm_api::{
+    v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
+    v1alpha1::UpdatePolicy,
+};
 use olm_bundle::MEMORY_BYTES_MAX;
 use olm_bundles::Bundles;
 use olm_fbc::Property;
 use olm_image::Puller;
+use olm_object::ObjectKey;
 use olm_plan::Plan;
 use olm_resolve::{RejectedCandidate, Resolution};
 use olm_runtime::{
@@ -32,14 +36,18 @@ use thiserror::Error;
 use crate::{
     admission::SETTINGS_CONFIG_MAP,
     cluster_extension::{Context, catalog_answer, propose},
+    cluster_object_set::observe::content::load,
     config::Gates,
     events::Events,
     facts::{
         catalogs::Catalogs,
         content_secrets::ContentSecrets,
+        custom_resources::CustomResources,
+        namespaces::Namespaces,
         platform::Platform,
         policies::Guard,
         settings::{self, Settings},
+        update_policies::UpdatePolicies,
     },
     webhook_certificates::ProviderSetting,
 };
@@ -186,30 +194,52 @@ impl Planner {
         Ok((answer, next))
     }
 
+    /// The objects of a revision, in the order in which they are applied.
+    ///
+    /// # Errors
+    /// Its content cannot be read.
+    pub async fn objects(&self, revision: &ClusterObjectSet) -> Result<Vec<ObjectKey>, PlanError> {
+        let client = self.accounts.controller();
+        let contents = ContentSecrets::new(client.clone(), &self.surroundings.system_namespace);
+        let phases = load(revision, &contents, Some(&client)).await;
+        let phases = phases.map_err(|error| PlanError::Stopped(error.to_string()))?;
+        let items = phases.iter().flat_map(|phase| &phase.items);
+        Ok(items.map(|item| ObjectKey::of(&item.stored)).collect())
+    }
+
     async fn context(&self, default_account: Option<AccountRef>) -> Result<Context, PlanError> {
         let client = self.accounts.controller();
         let catalogs = known::<ClusterCatalog>(&client, "ClusterCatalogs").await?;
         let sets = known::<ClusterObjectSet>(&client, "ClusterObjectSets").await?;
+        // Who may not read them is shown the extensions that the bundle itself would need.
+        let extensions = known::<ClusterExtension>(&client, "ClusterExtensions").await;
+        let extensions = extensions.unwrap_or_else(|_| store().0);
         let catalogs =
             // A catalog that was never served is not waited for: the plan is made without it and says so.
             Catalogs::new(catalogs, self.surroundings.catalogs.clone(), Duration::ZERO);
+        // Who may not read them is shown a plan that says so.
+        let policies = known::<UpdatePolicy>(&client, "UpdatePolicies").await.ok();
         let mut registry = Registry::default();
         Ok(Context {
+            namespaces: Namespaces::default(),
             accounts: self.accounts.clone(),
             discovery: Discovery::new(client.clone()),
             catalogs,
             bundles: self.bundles.clone(),
             events: Events::new(client.clone(), ""),
             sets,
+            extensions,
             newest_set: Newest::default(),
             written_sets: Arc::default(),
             contents: ContentSecrets::new(client, &self.surroundings.system_namespace),
             // A plan wakes no reconcile.
+            custom_resources: CustomResources::new(|_| {}),
             installed: Arc::default(),
             platform: Arc::new(Platform::register(&mut registry)),
             features: self.surroundings.gates.features(ProviderSetting::Auto),
             settings: Settings::new(default_account),
             guard: Guard::new(&mut registry),
+            update_policies: policies.map_or_else(UpdatePolicies::default, UpdatePolicies::known),
             system_namespace: self.surroundings.system_namespace.clone(),
             clock: Arc::new(SystemClock),
             only_plans: true,

@@ -2,6 +2,7 @@
 
 mod answers;
 mod api_server;
+mod consent;
 mod faults;
 mod process;
 mod properties;

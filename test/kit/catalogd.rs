@@ -10,23 +10,27 @@ use crate::{
 /// The user that a catalogd on its own is known as in the cluster.
 pub const USER: &str = "system:serviceaccount:olmv1-system:catalogd-controller-manager";
 
-/// A kubeconfig of its own account, with the rights it has when installed on its own.
+/// A kubeconfig of its own account, with the permissions it has when installed on its own.
 pub fn kubeconfig(cluster: &Cluster) -> Result<PathBuf> {
     cluster.kubeconfig_for(USER, &GROUPS)
 }
 
-/// Applies the rights of its account, without its Pods.
-pub(crate) fn install_rights(cluster: &Cluster) -> Result<()> {
+/// Applies the permissions of its account, without its Pods.
+pub(crate) fn install_permissions(cluster: &Cluster) -> Result<()> {
     let manifests = kubectl::config("catalogd/catalogd.yaml");
     let text = std::fs::read_to_string(&manifests).with_context(|| manifests.display().to_string())?;
     let objects = olm_yaml::documents(&text).collect::<Result<Vec<_>, _>>()?;
-    let is_right = |object: &Value| {
+    let is_permission = |object: &Value| {
         let kind = object["kind"].as_str().unwrap_or_default();
         kind == "ServiceAccount" || kind.ends_with("Role") || kind.ends_with("RoleBinding")
     };
-    let rights: Vec<Value> = objects.into_iter().filter(is_right).collect();
-    ensure!(rights.len() == 5, "account, roles and bindings in {}: {rights:?}", manifests.display());
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": rights}).to_string();
+    let permissions: Vec<Value> = objects.into_iter().filter(is_permission).collect();
+    ensure!(
+        permissions.len() == 5,
+        "account, roles and bindings in {}: {permissions:?}",
+        manifests.display()
+    );
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": permissions}).to_string();
     let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
     kubectl_with(cluster, &apply, list.as_bytes()).map(drop)
 }

@@ -1,5 +1,6 @@
 //! olm-classic, run against a cluster as an administrator would, with the permissions that it is installed with.
 
+pub mod csv;
 pub mod many;
 
 use futures::TryStreamExt;

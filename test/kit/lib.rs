@@ -10,10 +10,10 @@ pub mod catalogd;
 pub mod classic;
 pub mod cli;
 pub mod cluster;
-pub mod data;
 pub mod distribution;
 pub mod extension;
 pub mod faults;
+pub mod grpc;
 pub mod helm;
 pub mod images;
 pub mod instance;
@@ -22,6 +22,7 @@ pub mod kubectl;
 pub mod long;
 pub mod objects;
 pub mod operator;
+pub mod permissions;
 pub mod permissions_used;
 pub mod pki;
 pub mod prelude;
@@ -29,10 +30,10 @@ pub mod process;
 pub mod promtool;
 pub mod proxy;
 pub mod requests;
-pub mod rights;
 pub mod sample_operator;
 pub mod scenario;
 pub mod scrape;
+pub mod secret_certificate;
 pub mod supervisor;
 pub mod takeover;
 #[path = "../tools/mod.rs"]
@@ -41,6 +42,8 @@ pub mod upstream;
 pub mod wait;
 mod watchdog;
 pub mod world;
+
+pub use olm_test_programs::data;
 
 /// A registry in memory, for everything but tests of registries themselves; those use [`distribution`].
 pub mod registry {

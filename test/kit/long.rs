@@ -5,11 +5,11 @@ pub fn is_asked() -> bool {
     std::env::var_os("OLM_TEST_LONG").is_some_and(|value| !value.is_empty())
 }
 
-/// The same, for tests that are left out otherwise: they say so on standard output.
+/// The same, for tests that are reported as skipped otherwise.
 pub fn wanted() -> bool {
     let wanted = is_asked();
     if !wanted {
-        println!("left out: set OLM_TEST_LONG=1, as make test-operators and test-takeover do");
+        crate::data::skip("set OLM_TEST_LONG=1, as make test-operators, test-takeover and e2e do");
     }
     wanted
 }

@@ -1,4 +1,4 @@
-//! Our program, run against a cluster as an administrator would: CRDs and rights applied, then started.
+//! Our program, run against a cluster as an administrator would: CRDs and permissions applied, then started.
 
 use crate::{
     catalogd,
@@ -50,23 +50,23 @@ impl Operator {
     }
 }
 
-/// A kubeconfig of the program's own account, with the rights it has when installed.
+/// A kubeconfig of the program's own account, with the permissions it has when installed.
 pub fn kubeconfig(cluster: &Cluster) -> Result<PathBuf> {
     cluster.kubeconfig_for(USER, &GROUPS)
 }
 
-/// Applies the generated CRDs, rights and admission policies with kubectl, as an administrator does.
+/// Applies the generated CRDs, permissions and admission policies with kubectl, as an administrator does.
 pub fn install(cluster: &Cluster) -> Result<()> {
     for part in ["crd", "rbac", "admission"] {
         let folder = config(part).display().to_string();
         kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-k", &folder])?;
     }
-    catalogd::install_rights(cluster)?;
+    catalogd::install_permissions(cluster)?;
     kubectl(cluster, &["wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"])?;
     cluster.show_kinds_to_collector()
 }
 
-/// Replaces the rights with those of an overlay of `config/overlays`.
+/// Replaces the permissions with those of an overlay of `config/overlays`.
 pub fn overlay(cluster: &Cluster, name: &str) -> Result<()> {
     let role = config("overlays").join(name).join("cluster-role.patch.yaml");
     kubectl(cluster, &["apply", "--server-side", "--force-conflicts", "-f", &role.display().to_string()])?;

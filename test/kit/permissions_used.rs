@@ -464,7 +464,7 @@ mod tests {
         writeln!(file, "{of_classic}").unwrap();
         let requests = distilled(file.path()).unwrap();
         let [operator, catalogd, classic] = Subject::ALL.map(|subject| Report::new(subject, &requests));
-        assert_eq!(used(&classic, "secrets", "list"), [(true, 1)], "in its own namespace");
+        assert_eq!(used(&classic, "secrets", "list"), [(false, 0), (true, 1)], "in its own namespace");
         assert_eq!(used(&operator, "clustercatalogs", "list"), [(false, 0)]);
         assert_eq!(used(&catalogd, "clustercatalogs", "list"), [(false, 1)]);
         assert_eq!(used(&operator, "secrets", "delete"), [(true, 1)]);

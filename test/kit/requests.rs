@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use anyhow::Result;
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -13,6 +13,18 @@ use crate::{
     wait::{eventually, eventually_within},
     world::COLLECTED,
 };
+
+/// The resource of a kind.
+pub fn resource(api_version: &str, kind: &str, plural: &str) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
 
 /// What tests ask of the API server, with the parameters that they do not care about.
 #[expect(async_fn_in_trait, reason = "called for types that are known, whose futures are Send")]

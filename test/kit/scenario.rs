@@ -11,8 +11,8 @@ use crate::{
     cluster::inventory,
     extension::Shown,
     images::bundle_files,
+    permissions::{allow, user},
     prelude::*,
-    rights::{allow, user},
 };
 
 /// One test's part of the world.

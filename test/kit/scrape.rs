@@ -1,6 +1,6 @@
 //! Metrics as a scraper reads them: with the token of an account that may get `/metrics`.
 
-use crate::{prelude::*, rights};
+use crate::{permissions, prelude::*};
 use k8s_openapi::api::authentication::v1::TokenRequest;
 
 /// A token of an account, which is created.
@@ -16,7 +16,7 @@ pub async fn let_read(client: &Client, namespace: &str, account: &str) -> Result
     let name = unique_name("metrics-reader");
     let rules = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
     let subject = json!({"kind": "ServiceAccount", "namespace": namespace, "name": account});
-    rights::allow(client, "", &name, &rules, &subject).await
+    permissions::allow(client, "", &name, &rules, &subject).await
 }
 
 /// Reads metrics with a token of its own. Believes every certificate.

@@ -55,7 +55,7 @@ pub struct Dump {
 
 /// The folder of a dump below the data, or `None`, said on standard output.
 pub fn folder(name: &str) -> Option<PathBuf> {
-    crate::data::folder(&format!("takeover/{name}"))
+    crate::data::find(&format!("takeover/{name}"))
 }
 
 impl Dump {

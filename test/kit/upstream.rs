@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 
 /// The dump of a cluster with upstream on it, unless it is not here.
 pub fn dump() -> Option<PathBuf> {
-    crate::data::folder("takeover/boxcutter")
+    crate::data::find("takeover/boxcutter")
 }
 
 /// Upstream's own objects, the CRDs left out, so that they can be applied; the namespace comes first.

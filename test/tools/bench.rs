@@ -1,8 +1,8 @@
 //! What `make bench` measures: figures of the release build on a control plane and a registry of its own.
 //!
 //! A figure is one line, `BENCH <name> <value> <unit>`. Nothing is asserted: how long things take depends on
-//! the machine, and clients, API server and program share its cores. What cannot be measured here is said in a
-//! line that begins with `skipped`.
+//! the machine, and clients, API server and program share its cores. What cannot be measured here is reported in
+//! a line that begins with `skipped`.
 
 mod accounts;
 mod catalogs;
@@ -120,7 +120,7 @@ pub async fn run(parts: &[Part]) -> Result<()> {
     if wanted(Part::Programs) {
         sizes()?;
     }
-    let data = data_folder();
+    let data = crate::data::find("");
     if let Some(folder) = data.as_deref().filter(|_| wanted(Part::Render)) {
         in_process::renders(&folder.join("bundles"))?;
     }
@@ -221,17 +221,6 @@ fn sizes() -> Result<()> {
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
-}
-
-/// The folder with real data, or `None`, said on standard output.
-fn data_folder() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let folder = std::env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: figures on real catalogs and bundles, no data in {} (set OLM_DATA)", folder.display());
-    None
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub struct Figures {
     pub judged: Duration,
 }
 
-/// Runs it all; `None`, with the reason on standard output, where no memory can be limited.
+/// Runs it all; `None`, and reported as skipped, where no memory can be limited.
 ///
 /// # Errors
 /// The program was killed or restarted, the honest extension is not installed, or something hostile is not rejected
@@ -44,7 +44,7 @@ pub async fn run() -> Result<Option<Figures>> {
     let group = match MemoryGroup::new(MEMORY_BYTES) {
         Ok(group) => group,
         Err(why) => {
-            println!("skipped: no control group with a limit on memory can be had here: {why}");
+            crate::data::skip(&format!("this machine allows no control group with a limit on memory: {why}"));
             return Ok(None);
         }
     };

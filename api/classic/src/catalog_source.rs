@@ -81,15 +81,15 @@ pub struct CatalogSourceSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
 
-    /// The name for people.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
 
-    /// A description for people.
+    /// The description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 
-    /// The publisher, for people.
+    /// The display name of the publisher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publisher: Option<String>,
 

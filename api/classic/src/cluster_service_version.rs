@@ -109,7 +109,7 @@ pub struct ClusterServiceVersionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_kube_version: Option<String>,
 
-    /// The name for people.
+    /// The display name.
     pub display_name: String,
 
     /// The description.

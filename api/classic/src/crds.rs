@@ -23,6 +23,24 @@ const REASON: &str = "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$";
 /// The type of a condition.
 const TYPE: &str = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 
+/// Types of Kubernetes that server-side apply takes as a whole, or whose lists it takes so: their fields, whether the
+/// object itself is meant, and the lists.
+const ATOMIC: [(&[&str], bool, &[&str]); 5] = [
+    (&["matchExpressions", "matchLabels"], true, &["matchExpressions"]),
+    (&["key", "operator", "values"], false, &["values"]),
+    (&["apiVersion", "fieldPath", "kind", "name", "namespace", "resourceVersion", "uid"], true, &[]),
+    (
+        &["apiGroups", "nonResourceURLs", "resourceNames", "resources", "verbs"],
+        false,
+        &["apiGroups", "nonResourceURLs", "resourceNames", "resources", "verbs"],
+    ),
+    (
+        &["apiGroups", "apiVersions", "operations", "resources", "scope"],
+        false,
+        &["apiGroups", "apiVersions", "operations", "resources"],
+    ),
+];
+
 /// The definitions of every kind, sorted by name.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let specified = &["metadata", "spec"][..];
@@ -117,6 +135,7 @@ fn correct(name: &str, schema: &mut JSONSchemaProps) {
     if schema.x_kubernetes_int_or_string == Some(true) || name == "targetPort" {
         int_or_string(schema);
     }
+    declare_atomic(schema);
     for (field, property) in schema.properties.iter_mut().flat_map(|properties| properties.iter_mut()) {
         correct(field, property);
         if name == "template" && field == "metadata" {
@@ -142,6 +161,24 @@ fn correct(name: &str, schema: &mut JSONSchemaProps) {
         if ["limits", "requests"].contains(&name) {
             **values = quantity(values);
         }
+    }
+}
+
+/// Marks what is one of the types in [`ATOMIC`].
+fn declare_atomic(schema: &mut JSONSchemaProps) {
+    let Some(properties) = schema.properties.as_mut() else { return };
+    let (is_object, lists) = match ATOMIC.iter().find(|(fields, ..)| properties.keys().eq(fields.iter())) {
+        Some((_, is_object, lists)) => (*is_object, *lists),
+        None => return,
+    };
+    let atomic = || Some("atomic".to_owned());
+    for list in lists {
+        if let Some(list) = properties.get_mut(*list) {
+            list.x_kubernetes_list_type = atomic();
+        }
+    }
+    if is_object {
+        schema.x_kubernetes_map_type = atomic();
     }
 }
 

@@ -38,7 +38,7 @@ pub struct PackageManifestSpec {}
 pub struct PackageManifestStatus {
     /// The name of the CatalogSource.
     pub catalog_source: String,
-    /// Its name for people.
+    /// Its display name.
     pub catalog_source_display_name: String,
     /// Its publisher.
     pub catalog_source_publisher: String,
@@ -104,7 +104,7 @@ pub struct Deprecation {
 #[derive(JsonSchema, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CsvDescription {
-    /// The name for people.
+    /// The display name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
     /// The icons. Lists leave them out; the subresource `icon` has the picture.

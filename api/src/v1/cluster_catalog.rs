@@ -8,7 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{rule, union_member};
+use super::common::{date_time, rule, union_member};
 use crate::conditions::Conditions;
 
 /// The source of the catalog's content, and its part in resolution.
@@ -240,8 +240,4 @@ mod reference_rules {
             "digest is not valid. the encoded string must only contain hex characters (A-F, a-f, 0-9)",
         )
     }
-}
-
-fn date_time(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string", "format": "date-time" })
 }

@@ -81,6 +81,11 @@ pub(crate) fn rule(expression: impl Into<String>, message: impl Into<String>) ->
     Rule::new(expression.into()).message(message.into().as_str())
 }
 
+/// The schema of a time.
+pub(crate) fn date_time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "format": "date-time" })
+}
+
 /// The schema of a `metav1.LabelSelector`, replaced as a whole when merged.
 pub(crate) fn label_selector(_: &mut SchemaGenerator) -> Schema {
     json_schema!({

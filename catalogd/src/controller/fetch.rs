@@ -196,20 +196,8 @@ pub fn in_progress(
         return (None, left);
     }
     let message = match progress {
-        Some(Pulling { reference, at }) => Some(format!("{reference}: {}", in_words(*at))),
+        Some(Pulling { reference, at }) => Some(format!("{reference}: {at}")),
         None => (!failed).then(|| format!("{source}: waiting for the registry")),
     };
     (message, PROGRESS_INTERVAL)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-fn in_words(progress: Progress) -> String {
-    let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    format!(
-        "{:.1} of {:.1} MB, {} of {} layers",
-        megabytes(progress.bytes),
-        megabytes(progress.bytes_total),
-        progress.layers,
-        progress.layers_total
-    )
 }

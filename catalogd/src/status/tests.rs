@@ -112,7 +112,7 @@ fn what_only_a_person_can_remove_is_stalled_with_the_remedy_and_upstreams_condit
         conditions(&after(&ClusterCatalogStatus::default(), None, missing)),
         [
             "Progressing=True/Retrying/not found",
-            "Ready=False/Retrying/not found. push it",
+            "Ready=False/Blocked/not found. push it",
             "Stalled=True/Blocked/not found. push it",
         ]
     );

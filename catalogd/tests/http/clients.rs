@@ -1,5 +1,5 @@
 //! Compressed answers read by the clients that people have: curl, Go, Python, and the fetch of a browser's
-//! kind in Node. A client that is not on the machine is skipped with a line.
+//! kind in Node. A client that is not on the machine is reported as skipped.
 
 use std::{
     path::Path,
@@ -27,7 +27,7 @@ fn world() -> (World, Vec<u8>) {
     (world, plain)
 }
 
-/// What a program printed; `None`, said on standard output, when it is not there.
+/// What a program printed; `None`, and reported, when it is not there.
 fn output(program: &str, arguments: &[&str], folder: Option<&Path>) -> Option<Vec<u8>> {
     if Command::new(program)
         .arg("--help")
@@ -37,7 +37,7 @@ fn output(program: &str, arguments: &[&str], folder: Option<&Path>) -> Option<Ve
         .status()
         .is_err()
     {
-        println!("skipped: there is no {program} on this machine");
+        olm_test_programs::data::skip(&format!("there is no {program} on this machine"));
         return None;
     }
     let mut command = Command::new(program);

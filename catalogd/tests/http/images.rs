@@ -1,31 +1,16 @@
 //! Real catalogs, packed as images, pulled, and served: every query is a filter over the whole, plain and
 //! compressed.
 
-use std::{
-    fs::File,
-    io::Read,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs::File, io::Read, path::Path, sync::Arc};
 
 use catalogd::{CONFIGS_LABEL, CatalogSource, Pinned};
 use olm_image::{Compression, ImageBuilder, LayerBuilder, LayoutRegistry, PackedLayer, Puller, PullerConfig};
+use olm_test_programs::data::find;
 use serde_json::Value;
 
 use crate::world::{UNPACKED_AT, World, ask};
 
 const GZIP: (&str, &str) = ("accept-encoding", "gzip");
-
-/// A file or folder of the test data; `None`, said on standard output, when it is not there.
-fn data(name: &str) -> Option<PathBuf> {
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let path = std::env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from).join(name);
-    if !path.exists() {
-        println!("skipped: {} is not there", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 /// Packs a layer as a catalog image, pulls it, and serves it as `c`.
 fn serve(layer: PackedLayer) -> World {
@@ -103,7 +88,7 @@ fn queries_are_filters(world: &World, every: usize) -> (usize, usize) {
 
 #[test]
 fn a_tree_of_yaml_files_is_served_whole_and_by_query() {
-    let Some(folder) = data("fbc/v4.18") else { return };
+    let Some(folder) = find("fbc/v4.18") else { return };
     let layer = olm_image::folder_layer(&folder, "/configs", Compression::Gzip).unwrap();
     let world = serve(layer);
     let (asked, compressed) = queries_are_filters(&world, 7);
@@ -113,7 +98,7 @@ fn a_tree_of_yaml_files_is_served_whole_and_by_query() {
 
 #[test]
 fn a_real_catalog_answers_graphql_as_its_lines_say() {
-    let Some(folder) = data("fbc/v4.18") else { return };
+    let Some(folder) = find("fbc/v4.18") else { return };
     let world = serve(olm_image::folder_layer(&folder, "/configs", Compression::Gzip).unwrap());
     let graphql = |query: &str| -> Value {
         let body = serde_json::json!({"query": query}).to_string();
@@ -159,7 +144,7 @@ fn a_real_catalog_answers_graphql_as_its_lines_say() {
 
 #[test]
 fn a_large_catalog_is_served_whole_and_by_query() {
-    let Some(file) = data("community.jsonl.zst") else { return };
+    let Some(file) = find("community.jsonl.zst") else { return };
     let world = serve(large(&file));
     let (asked, compressed) = queries_are_filters(&world, 401);
     println!("{asked} queries, {compressed} of them compressed");

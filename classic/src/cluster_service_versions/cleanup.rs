@@ -28,7 +28,7 @@ impl Reconciler {
     pub(super) async fn finish(&self, observed: &Observed<'_>) -> Result<Next, String> {
         let uid = observed.csv.uid().unwrap_or_default();
         self.failed.lock().remove(&uid);
-        self.ensured.lock().remove(&uid);
+        self.ensured.forget(&uid);
         self.announced.lock().remove(&uid);
         if !observed.csv.finalizers().iter().any(|finalizer| finalizer == CSV_FINALIZER) {
             return Ok(Next::Await);

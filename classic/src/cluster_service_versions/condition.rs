@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::{Api, Resource, ResourceExt, api::Patch};
-use olm_api_classic::{OperatorCondition, OperatorConditionStatus};
+use olm_api_classic::{ClusterServiceVersion, OperatorCondition, OperatorConditionStatus};
 use olm_classic_core::csv::operator_condition::{permissions, reported, wanted};
 use olm_runtime::{api_text, bounded, patch_as, post_as};
 use serde_json::json;
@@ -22,21 +22,26 @@ impl Reconciler {
         let failed = |error: kube::Error| format!("OperatorCondition {name}: {}", api_text(&error));
         let known = bounded(api.get_opt(name)).await.map_err(failed)?;
         let spec = wanted(csv, known.as_ref());
+        let owners = csv.controller_owner_ref(&()).map(|mut owner| {
+            owner.block_owner_deletion = Some(false);
+            vec![owner]
+        });
         let condition = match known {
             None => {
                 let mut object = OperatorCondition::new(name, spec);
                 object.metadata.namespace = Some(namespace.clone());
-                object.metadata.owner_references = csv.controller_owner_ref(&()).map(|mut owner| {
-                    owner.block_owner_deletion = Some(false);
-                    vec![owner]
-                });
+                object.metadata.owner_references = owners;
                 bounded(api.create(&post_as(FIELD_MANAGER), &object)).await.map_err(failed)?
             }
-            Some(known) if !is_owned(&known, csv.uid()) => return Ok(()),
-            Some(known) if known.spec != spec => {
+            // Something else keeps it.
+            Some(known) if !is_owned(&known, csv.uid()) && is_controlled(&known) => return Ok(()),
+            Some(known) if known.spec != spec || !is_owned(&known, csv.uid()) => {
                 let spec = json!({"serviceAccounts": spec.service_accounts, "deployments": spec.deployments});
-                let patch =
+                let mut patch =
                     json!({"metadata": {"resourceVersion": known.metadata.resource_version}, "spec": spec});
+                if !is_owned(&known, csv.uid()) {
+                    patch["metadata"]["ownerReferences"] = json!(owners);
+                }
                 bounded(api.patch(name, &patch_as(FIELD_MANAGER), &Patch::Merge(patch)))
                     .await
                     .map_err(failed)?
@@ -63,6 +68,13 @@ fn done(result: Result<(), WriteError>) -> Result<(), String> {
             Err(format!("permissions of an OperatorCondition: {}", api_text(&error)))
         }
     }
+}
+
+/// Whether another controller than an operator keeps an object. One of an earlier operator of the name is taken over, as one
+/// without an owner.
+fn is_controlled(object: &OperatorCondition) -> bool {
+    let kind = ClusterServiceVersion::kind(&());
+    object.owner_references().iter().any(|owner| owner.controller == Some(true) && owner.kind != kind)
 }
 
 fn is_owned(object: &impl Resource, uid: Option<String>) -> bool {

@@ -12,8 +12,9 @@ use k8s_openapi::{
 use kube::{
     Api, Resource, ResourceExt,
     api::{DeleteParams, Patch, Preconditions},
+    runtime::reflector::ObjectRef,
 };
-use olm_api_classic::names::COPIED_FROM_LABEL;
+use olm_api_classic::{ClusterServiceVersion, names::COPIED_FROM_LABEL};
 use olm_classic_core::{
     csv::{Effect, install::permissions},
     group::{
@@ -30,7 +31,7 @@ use super::{Observed, Reconciler, cleanup::owner_selector};
 use crate::{
     objects::{WriteError, contains, delete_labelled, ensure},
     operator_groups::{owner_of, set_provided},
-    operators::{FIELD_MANAGER, within},
+    operators::{FIELD_MANAGER, Interest, within},
 };
 
 impl Reconciler {
@@ -52,7 +53,7 @@ impl Reconciler {
             Effect::Delete => {
                 let preconditions = Preconditions { uid: observed.csv.uid(), resource_version: None };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-                let api: Api<olm_api_classic::ClusterServiceVersion> =
+                let api: Api<ClusterServiceVersion> =
                     Api::namespaced(self.client.clone(), &observed.namespace);
                 let deleted = if_exists(api.delete(&observed.name, &params)).await;
                 deleted.map(|_| ()).map_err(|error| format!("deleting: {}", api_text(&error)))
@@ -70,8 +71,7 @@ impl Reconciler {
         let patch = json!({"metadata": {
             "resourceVersion": observed.csv.metadata.resource_version, "annotations": annotations,
         }});
-        let api: Api<olm_api_classic::ClusterServiceVersion> =
-            Api::namespaced(self.client.clone(), &observed.namespace);
+        let api: Api<ClusterServiceVersion> = Api::namespaced(self.client.clone(), &observed.namespace);
         let written =
             if_exists(api.patch(&observed.name, &patch_as(FIELD_MANAGER), &Patch::Merge(patch))).await;
         written.map(|_| ()).map_err(|error| format!("writing annotations: {}", api_text(&error)))
@@ -90,14 +90,31 @@ impl Reconciler {
     }
 
     /// Makes the roles of the operator's APIs, and of its permissions in the namespaces that it serves: once for each
-    /// generation and set of namespaces.
+    /// generation and the namespaces that exist, until one of the roles changes.
     async fn ensure_roles(&self, observed: &mut Observed<'_>) -> Result<(), String> {
         let Some(group) = observed.group.clone() else { return Ok(()) };
         let uid = observed.csv.uid().unwrap_or_default();
-        let made_for = format!("{:?} {:?}", observed.csv.metadata.generation, group.targets);
-        if self.ensured.lock().get(&uid) == Some(&made_for) {
+        let targets = group.targets.iter().filter(|name| !name.is_empty() && **name != observed.namespace);
+        let mut existing = Vec::new();
+        for name in targets {
+            observed.interests.insert(Interest::Namespace(name.clone()));
+            let found = self.stores.namespaces.get(&ObjectRef::new(name));
+            existing.push((name, found.and_then(|namespace| namespace.uid())));
+        }
+        let state = format!("{:?} {:?} {existing:?}", observed.csv.metadata.generation, group.targets);
+        let belongings = Interest::Belongings(format!("{}/{}", observed.namespace, observed.name));
+        let parts = definitions(observed.csv).map(Interest::Definition).chain([belongings]).collect();
+        if !self.ensured.begin(&uid, state, parts) {
             return Ok(());
         }
+        let made = self.make_roles(observed, &group).await;
+        if made.is_err() {
+            self.ensured.forget(&uid);
+        }
+        made
+    }
+
+    async fn make_roles(&self, observed: &Observed<'_>, group: &Group) -> Result<(), String> {
         for resource in self.provided(observed).await? {
             let api: Api<ClusterRole> = Api::all(self.client.clone());
             for role in api_roles(&resource) {
@@ -108,9 +125,7 @@ impl Reconciler {
                 done(ensure(&api, &role, ours, contains).await, &role.name_any())?;
             }
         }
-        self.ensure_permissions(observed, &group).await?;
-        self.ensured.lock().insert(uid, made_for);
-        Ok(())
+        self.ensure_permissions(observed, group).await
     }
 
     /// The resources that the operator provides, as the cluster has them: its own words give no permissions.
@@ -201,6 +216,13 @@ impl Reconciler {
         delete_labelled(&Api::<Role>::all(client.clone()), &labels, is_over, within).await.map_err(failed)?;
         Ok(())
     }
+}
+
+/// The names of the CustomResourceDefinitions and APIServices that provide an operator's APIs.
+fn definitions(csv: &ClusterServiceVersion) -> impl Iterator<Item = String> {
+    let crds = csv.spec.customresourcedefinitions.iter().flat_map(|crds| &crds.owned);
+    let services = csv.spec.apiservicedefinitions.iter().flat_map(|all| &all.owned);
+    crds.map(|crd| crd.name.clone()).chain(services.map(|one| format!("{}.{}", one.version, one.group)))
 }
 
 async fn read<K>(api: &Api<K>, name: &str) -> Result<Option<K>, String>

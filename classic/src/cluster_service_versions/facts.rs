@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    rbac::v1::{Role, RoleBinding},
+    rbac::v1::{Role, RoleBinding, Subject},
 };
 use kube::{Api, ResourceExt, api::ListParams};
 use olm_api_classic::{ClusterServiceVersion, OperatorCondition};
@@ -94,7 +94,7 @@ impl Reconciler {
     /// The versions of the permissions of the namespace: another text means that something changed.
     pub(super) async fn permissions(&self, observed: &mut Observed<'_>) -> Result<String, String> {
         observed.interests.insert(Interest::Permissions(observed.namespace.clone()));
-        observed.interests.insert(Interest::ClusterPermissions);
+        observed.interests.extend(cluster_permissions(&observed.namespace));
         let failed = |error: kube::Error| format!("reading permissions: {}", api_text(&error));
         let (client, params) = (&self.client, ListParams::default());
         let roles: Api<Role> = Api::namespaced(client.clone(), &observed.namespace);
@@ -114,6 +114,15 @@ impl Reconciler {
         }
         for account in bounded(accounts.list_metadata(&params)).await.map_err(failed)? {
             versions.push(version("account", &account.metadata));
+        }
+        // A permission may be bound in all namespaces.
+        let names_account = |subject: &Subject| {
+            subject.kind == "ServiceAccount" && subject.namespace.as_ref() == Some(&observed.namespace)
+        };
+        for binding in all(&self.stores.bindings) {
+            if binding.subjects.iter().flatten().any(names_account) {
+                versions.push(version("cluster binding", &binding.metadata));
+            }
         }
         versions.sort_unstable();
         Ok(versions.join(" "))
@@ -145,4 +154,9 @@ impl Reconciler {
         let find = |name: &str| found.iter().find(|one| one.metadata.name.as_deref() == Some(name));
         Ok(check(&wanted(&objects), annotations, find))
     }
+}
+
+/// What changes when ClusterRoleBindings of the ServiceAccounts of a namespace do.
+pub(super) fn cluster_permissions(namespace: &str) -> [Interest; 2] {
+    [namespace, ""].map(|namespace| Interest::ClusterPermissions(namespace.to_owned()))
 }

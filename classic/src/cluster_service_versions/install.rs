@@ -98,7 +98,7 @@ impl Reconciler {
             self.failed.lock().insert(uid, permissions);
         } else {
             self.failed.lock().remove(&uid);
-            self.ensured.lock().remove(&uid);
+            self.ensured.forget(&uid);
         }
         Ok(done)
     }

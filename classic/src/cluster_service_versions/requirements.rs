@@ -22,7 +22,7 @@ use olm_rbac::Held;
 use olm_runtime::{api_text, bounded};
 use serde_json::json;
 
-use super::{Observed, Reconciler};
+use super::{Observed, Reconciler, facts::cluster_permissions};
 use crate::{operator_groups::owner_of, operators::Interest};
 
 impl Reconciler {
@@ -50,7 +50,7 @@ impl Reconciler {
         let accounts: BTreeSet<String> = account_names(observed.csv).into_iter().map(str::to_owned).collect();
         if !accounts.is_empty() {
             observed.interests.insert(Interest::Permissions(observed.namespace.clone()));
-            observed.interests.insert(Interest::ClusterPermissions);
+            observed.interests.extend(cluster_permissions(&observed.namespace));
             facts.accounts = self.read_accounts(observed, &accounts).await?;
         }
         Ok(facts)
@@ -98,7 +98,7 @@ impl Reconciler {
     /// The ServiceAccounts with the permissions that they hold.
     async fn read_accounts(
         &self,
-        observed: &Observed<'_>,
+        observed: &mut Observed<'_>,
         names: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, Account>, String> {
         let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &observed.namespace);
@@ -116,7 +116,7 @@ impl Reconciler {
         if found.is_empty() {
             return Ok(found);
         }
-        let (client, params, namespace) = (&self.client, ListParams::default(), &observed.namespace);
+        let (client, params, namespace) = (&self.client, ListParams::default(), &observed.namespace.clone());
         let mut roles = Roles { reconciler: self, namespace, known: BTreeMap::new() };
         // What was made because a ServiceAccount holds permissions here does not show that it holds them.
         let csvs = self.siblings(observed);
@@ -146,6 +146,8 @@ impl Reconciler {
                 }
             }
         }
+        let read = roles.known.into_keys().filter(|(kind, _)| kind == "ClusterRole");
+        observed.interests.extend(read.map(|(_, name)| Interest::ClusterRole(name)));
         Ok(found)
     }
 }

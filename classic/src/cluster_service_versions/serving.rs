@@ -7,19 +7,18 @@ use jiff::Timestamp;
 use k8s_openapi::{
     ByteString,
     api::{
-        core::v1::{Pod, Secret, Service},
+        core::v1::{Secret, Service},
         rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
     },
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
-use kube::{Api, Resource, ResourceExt, api::ListParams};
+use kube::{Api, Resource, ResourceExt};
 use olm_api_classic::names::MANAGED_LABEL;
 use olm_certs::{Content, Pair, Step, Wanted, issue};
 use olm_classic_core::{
     csv::{
-        ApiServices, Availability, Certificates,
+        Certificates,
         chain::Siblings,
-        disruption::is_disrupted,
         install::{self, deployments::CA_HASH_ANNOTATION, serving},
     },
     group::membership::Group,
@@ -30,18 +29,15 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Observed, Reconciler, install::Authorities, requirements::is_available};
+use super::{Observed, Reconciler, api_services::not_found, install::Authorities};
 use crate::{
     objects::{WriteError, contains, ensure},
     operator_groups::owner_of,
-    operators::Interest,
 };
 
 /// The life of a certificate, and how long before its end the next one is made.
 const LIFETIME: Duration = Duration::from_hours(730 * 24);
 const EARLY: Duration = Duration::from_hours(24);
-/// Most Pods of a Deployment that are looked at.
-const PODS_MAX: u32 = 100;
 /// Key of the Secret with the authority.
 const AUTHORITY_KEY: &str = "olmCAKey";
 
@@ -90,7 +86,26 @@ impl Reconciler {
         observed: &Observed<'_>,
         now: Timestamp,
     ) -> Result<bool, String> {
-        Ok(self.authorities(observed, now).await?.is_none())
+        let is_rotation = serving::is_rotation_due(observed.csv, now);
+        Ok(is_rotation || self.authorities(observed, now).await?.is_none())
+    }
+
+    /// What a server is reached by and reads its certificate with, and is missing; none if all of it is there.
+    pub(super) async fn is_lost(
+        &self,
+        observed: &Observed<'_>,
+        server: &serving::Server,
+    ) -> Result<Option<String>, String> {
+        let namespace = &observed.namespace;
+        Ok(if self.read::<Service>(namespace, &server.service).await?.is_none() {
+            Some(not_found::<Service>(&server.service))
+        } else if self.read::<Role>(namespace, &server.secret).await?.is_none() {
+            Some(not_found::<Role>(&server.secret))
+        } else if self.read::<RoleBinding>(namespace, &server.secret).await?.is_none() {
+            Some(not_found::<RoleBinding>(&server.secret))
+        } else {
+            None
+        })
     }
 
     /// Makes certificates, Services and permissions of the operator's servers.
@@ -101,8 +116,9 @@ impl Reconciler {
     ) -> Result<Option<Certificates>, String> {
         let servers = serving::servers(observed.csv);
         let mut has_issued = false;
+        let is_rotation = serving::is_rotation_due(observed.csv, now);
         for server in &servers {
-            if self.authority(observed, server, now).await?.is_none() {
+            if is_rotation || self.authority(observed, server, now).await?.is_none() {
                 self.issue(observed, server, now).await?;
                 has_issued = true;
             }
@@ -213,77 +229,13 @@ impl Reconciler {
         }
         self.make_webhooks(observed, group, &authorities.bundles).await
     }
-
-    /// Whether an APIService is the operator's, or that of a version which it takes the place of.
-    fn is_adoptable(&self, observed: &Observed<'_>, service: &APIService) -> bool {
-        let [Some(kind), Some(namespace), Some(name)] = owner_of(service.labels()) else { return false };
-        let csvs = self.siblings(observed);
-        let is_chain =
-            *name == observed.name || Siblings::of(&csvs).predecessors(observed.csv).contains(name.as_str());
-        kind == "ClusterServiceVersion" && *namespace == observed.namespace && is_chain
-    }
-
-    /// The APIServices that the operator owns.
-    pub(super) async fn api_services(
-        &self,
-        observed: &mut Observed<'_>,
-        now: Timestamp,
-    ) -> Result<ApiServices, String> {
-        let mut all = ApiServices::default();
-        let api: Api<APIService> = Api::all(self.client.clone());
-        let phase = olm_classic_core::csv::chain::phase(observed.csv);
-        for one in observed.csv.spec.apiservicedefinitions.iter().flat_map(|all| &all.owned) {
-            let name = format!("{}.{}", one.version, one.group);
-            observed.interests.insert(Interest::Definition(name.clone()));
-            let found = bounded(api.get_opt(&name)).await;
-            match found.map_err(|error| format!("reading APIService {name}: {}", api_text(&error)))? {
-                None if phase != olm_classic_core::csv::Phase::Pending => {
-                    all.faults.push(format!("apiservices.apiregistration.k8s.io \"{name}\" not found"));
-                }
-                None => {}
-                Some(found) if !self.is_adoptable(observed, &found) => {
-                    all.unadoptable.push(format!("pre-existing APIService {name} is not adoptable"));
-                }
-                Some(found) => {
-                    let is_served = is_available(&found)
-                        && self.kinds(&one.group, &one.version).await.contains(&one.kind);
-                    if !is_served {
-                        all.availability = Availability::Unavailable;
-                    }
-                }
-            }
-        }
-        if all.availability == Availability::Unavailable && self.is_disrupted(observed, now).await? {
-            all.availability = Availability::Disrupted;
-        }
-        Ok(all)
-    }
-
-    /// Whether a Pod of the operator is on its way, so that its APIs will answer.
-    async fn is_disrupted(&self, observed: &Observed<'_>, now: Timestamp) -> Result<bool, String> {
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &observed.namespace);
-        for one in observed.csv.spec.install.spec.iter().flat_map(|spec| &spec.deployments) {
-            let labels = one.spec.selector.match_labels.iter().flatten();
-            let selector: Vec<_> = labels.map(|(key, value)| format!("{key}={value}")).collect();
-            if selector.is_empty() {
-                continue;
-            }
-            let params = ListParams::default().labels(&selector.join(",")).limit(PODS_MAX);
-            let pods = bounded(api.list(&params)).await;
-            let pods = pods.map_err(|error| format!("listing Pods: {}", api_text(&error)))?;
-            if is_disrupted(&pods.items, now) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
 }
 
 fn wanted(server: &serving::Server) -> Wanted<'_> {
     Wanted { common_name: &server.service, names: &server.names, lifetime: LIFETIME, settle_max: EARLY }
 }
 
-fn hash(authority: &str) -> String {
+pub(super) fn hash(authority: &str) -> String {
     hex(&Sha256::digest(authority.as_bytes()))
 }
 

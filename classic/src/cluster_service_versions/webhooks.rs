@@ -1,7 +1,7 @@
 //! The webhooks of operators, as the API server knows them: configurations of admission webhooks, and conversions in
 //! CustomResourceDefinitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -11,20 +11,28 @@ use k8s_openapi::{
 use kube::{
     Api, Resource, ResourceExt,
     api::{ListParams, Patch},
+    core::PartialObjectMeta,
 };
 use olm_api_classic::{WebhookDescription, WebhookType};
 use olm_classic_core::{
-    csv::{Webhooks, chain::Siblings, conversion, install::serving, texts::message},
+    csv::{
+        Webhooks,
+        chain::Siblings,
+        conversion,
+        install::serving::{self, WEBHOOK_HASH_LABEL, WEBHOOK_NAME_LABEL},
+        texts::message,
+    },
     group::membership::Group,
 };
 use olm_runtime::{api_text, bounded, patch_as, post_as};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{Observed, Reconciler};
+use super::{Observed, Reconciler, cleanup::owner_selector};
 use crate::{
-    objects::contains,
-    operators::{FIELD_MANAGER, Interest},
+    objects::{contains, delete},
+    operator_groups::owner_of,
+    operators::{FIELD_MANAGER, Interest, all},
 };
 
 /// The authority of each server in base64, by Deployment.
@@ -55,6 +63,19 @@ impl Reconciler {
                 _ => self.register::<MutatingWebhookConfiguration>(observed, webhook, object).await?,
             }
         }
+        let failed = |error: kube::Error| format!("removing webhooks: {}", api_text(&error));
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+        for one in
+            surplus(&validating, observed, WebhookType::ValidatingAdmissionWebhook).await.map_err(failed)?
+        {
+            delete(&validating, &one).await.map_err(failed)?;
+        }
+        let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
+        for one in
+            surplus(&mutating, observed, WebhookType::MutatingAdmissionWebhook).await.map_err(failed)?
+        {
+            delete(&mutating, &one).await.map_err(failed)?;
+        }
         Ok(())
     }
 
@@ -79,11 +100,13 @@ impl Reconciler {
             return bounded(api.create(&post_as(FIELD_MANAGER), &object)).await.map(drop).map_err(failed);
         };
         let known = serde_json::to_value(&found).unwrap_or_default();
-        if contains(&known["webhooks"], &object["webhooks"]) {
+        let labels = &object["metadata"]["labels"];
+        if contains(&known["webhooks"], &object["webhooks"]) && contains(&known["metadata"]["labels"], labels)
+        {
             return Ok(());
         }
         let patch = json!({
-            "metadata": {"resourceVersion": found.resource_version(), "labels": object["metadata"]["labels"]},
+            "metadata": {"resourceVersion": found.resource_version(), "labels": labels},
             "webhooks": object["webhooks"],
         });
         let patched =
@@ -177,16 +200,23 @@ impl Reconciler {
         let converts = conversion::all_crds(observed.csv).next().is_some();
         let authorities = if converts { self.authorities(observed, now).await? } else { None };
         let bundles = authorities.unwrap_or_default().bundles;
+        if self
+            .has_surplus(observed)
+            .await
+            .map_err(|error| format!("reading webhooks: {}", api_text(&error)))?
+        {
+            return Ok(Webhooks::Failed(message::WEBHOOK_OUTDATED.to_owned()));
+        }
         for webhook in observed.csv.spec.webhookdefinitions.iter().flatten() {
             let client = self.client.clone();
             let found = match webhook.type_ {
                 WebhookType::ValidatingAdmissionWebhook => {
                     let api = Api::<ValidatingWebhookConfiguration>::all(client);
-                    self.registered(&api, observed, webhook).await.map(|found| found.is_some())
+                    self.registered(&api, observed, webhook).await.map(|found| found.map(|one| hash_of(&one)))
                 }
                 WebhookType::MutatingAdmissionWebhook => {
                     let api = Api::<MutatingWebhookConfiguration>::all(client);
-                    self.registered(&api, observed, webhook).await.map(|found| found.is_some())
+                    self.registered(&api, observed, webhook).await.map(|found| found.map(|one| hash_of(&one)))
                 }
                 WebhookType::ConversionWebhook => {
                     if self.is_converting(observed, webhook, &bundles).await? {
@@ -195,14 +225,76 @@ impl Reconciler {
                     return Ok(Webhooks::Failed(message::CONVERSION_MISSING.to_owned()));
                 }
             };
+            let wanted = observed.group.as_ref().map(|group| serving::webhook_hash(webhook, group));
             match found {
-                Ok(true) => {}
-                Ok(false) => return Ok(Webhooks::Missing),
+                Ok(Some(hash)) if hash == wanted => {}
+                Ok(Some(_)) => return Ok(Webhooks::Failed(message::WEBHOOK_OUTDATED.to_owned())),
+                Ok(None) => return Ok(Webhooks::Missing),
                 Err(error) => return Ok(Webhooks::Failed(api_text(&error))),
+            }
+        }
+        let described = observed.csv.spec.webhookdefinitions.iter().flatten();
+        let named: BTreeSet<_> = described.filter_map(|webhook| webhook.deployment_name.as_deref()).collect();
+        for server in serving::servers(observed.csv) {
+            if named.contains(server.deployment.as_str())
+                && let Some(fault) = self.is_lost(observed, &server).await?
+            {
+                return Ok(Webhooks::Failed(fault));
             }
         }
         Ok(Webhooks::Installed)
     }
+
+    /// Whether there are configurations of descriptions that are gone. The API server is asked only when one has been heard of.
+    async fn has_surplus(&self, observed: &Observed<'_>) -> Result<bool, kube::Error> {
+        let owner = [Some("ClusterServiceVersion"), Some(&observed.namespace), Some(&observed.name)];
+        let is_surplus = |type_: WebhookType, labels: &BTreeMap<String, String>| {
+            owner_of(labels).map(|text| text.map(String::as_str)) == owner
+                && !is_described(observed, type_, labels)
+        };
+        let type_ = WebhookType::ValidatingAdmissionWebhook;
+        if all(&self.stores.validating).iter().any(|one| is_surplus(type_, one.labels())) {
+            let api: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+            return surplus(&api, observed, type_).await.map(|found| !found.is_empty());
+        }
+        let type_ = WebhookType::MutatingAdmissionWebhook;
+        if all(&self.stores.mutating).iter().any(|one| is_surplus(type_, one.labels())) {
+            let api: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
+            return surplus(&api, observed, type_).await.map(|found| !found.is_empty());
+        }
+        Ok(false)
+    }
+}
+
+/// Whether a configuration with these labels is that of a description of the operator.
+fn is_described(observed: &Observed<'_>, type_: WebhookType, labels: &BTreeMap<String, String>) -> bool {
+    let mut all = observed.csv.spec.webhookdefinitions.iter().flatten();
+    all.any(|one| one.type_ == type_ && labels.get(WEBHOOK_NAME_LABEL) == Some(&one.generate_name))
+}
+
+/// The operator's configurations of descriptions that are gone, and all but one of each description.
+async fn surplus<K>(
+    api: &Api<K>,
+    observed: &Observed<'_>,
+    type_: WebhookType,
+) -> Result<Vec<PartialObjectMeta<K>>, kube::Error>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let labels = owner_selector(&observed.namespace, &observed.name);
+    let mut found = bounded(api.list_metadata(&ListParams::default().labels(&labels))).await?.items;
+    found.sort_by_key(ResourceExt::name_any);
+    let mut kept = BTreeSet::new();
+    found.retain(|one| {
+        let labels = one.labels();
+        !is_described(observed, type_, labels) || !kept.insert(labels.get(WEBHOOK_NAME_LABEL).cloned())
+    });
+    Ok(found)
+}
+
+/// The hash with which a configuration was written.
+fn hash_of(configuration: &impl Resource) -> Option<String> {
+    configuration.labels().get(WEBHOOK_HASH_LABEL).cloned()
 }
 
 /// Writes the conversion of a CustomResourceDefinition that was looked at.

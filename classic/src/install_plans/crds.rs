@@ -12,14 +12,18 @@ use olm_classic_core::plan::{
     texts,
 };
 use olm_object::text;
-use olm_preflight::stored_objects::{Change, ReadLimits, first_broken};
+use olm_preflight::stored_objects::{Change, ReadLimits, Verdict, verdict};
 use olm_runtime::{Kind, bounded};
 use serde_json::Value;
 
 use super::{execute::Execution, request};
 
-/// The Event about objects that a conversion webhook may make valid.
+/// The Event about stored objects of which it is not known that they stay valid.
 const VALIDATION_EVENT: &str = "CRDValidation";
+
+/// What helps if stored objects cannot be read.
+const UNREAD: &str =
+    "If you know that they stay valid, apply the new definition yourself: the InstallPlan continues then.";
 
 /// Brings a CRD up to date, or waits until it is served; returns the state of the step.
 pub(super) async fn step(
@@ -93,20 +97,25 @@ async fn check(execution: &Execution<'_>, live: &Value, wanted: &Value) -> Resul
     let (old, new) = (crds::served(live), crds::served(wanted));
     for version in old.intersection(&new).filter(|version| schema(live, version) != schema(wanted, version)) {
         let change = Change { old: live, new: wanted, versions: vec![(*version).to_owned()] };
-        let broken = first_broken(&execution.cx.client, &change, &mut left).await;
-        let Some(broken) = broken.map_err(|why| failure(texts::not_checked(name, &why), String::new()))?
-        else {
-            continue;
+        let gvk = format!("{}/{version}, Kind={}", text(live, "/spec/group"), text(live, "/spec/names/kind"));
+        let verdict = verdict(&execution.cx.client, &change, &mut left).await;
+        let (text, problem) = match verdict
+            .map_err(|why| failure(texts::not_checked(name, &gvk, &why), UNREAD.to_owned()))?
+        {
+            Verdict::Harmless => continue,
+            Verdict::Undecided(why) => (texts::not_checked(name, &gvk, &why), None),
+            Verdict::Breaks(broken) => {
+                (texts::too_restrictive(name, &gvk, &broken.object, &broken.problems), Some(broken.object))
+            }
         };
-        let (group, kind) = (text(live, "/spec/group"), text(live, "/spec/names/kind"));
-        let gvk = format!("{group}/{version}, Kind={kind}");
-        let text = texts::too_restrictive(name, &gvk, &broken.object, &broken.problems);
-        if crds::converts_by_webhook(wanted) {
-            execution.publish(None, VALIDATION_EVENT, &text).await;
-            continue;
+        match problem.filter(|_| !crds::converts_by_webhook(wanted)) {
+            None => execution.publish(None, VALIDATION_EVENT, &text).await,
+            Some(object) => {
+                let kind = live["spec"]["names"]["kind"].as_str().unwrap_or_default();
+                let remedy = format!("Change {kind} {object} so that it is valid under the new definition.");
+                return Err(failure(text, remedy));
+            }
         }
-        let remedy = format!("Change {kind} {} so that it is valid under the new definition.", broken.object);
-        return Err(failure(text, remedy));
     }
     Ok(())
 }

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Api, Client, ResourceExt, api::ListParams};
+use kube::{Api, Client, ResourceExt};
 use olm_api_classic::{ClusterServiceVersion, InstallPlan, InstallPlanStatus, Step};
 use olm_classic_core::plan::{
     Failure, Outcome,
     object::{self, Place, prepared, updated},
     texts,
 };
-use olm_object::text;
 use olm_preflight::{Verbs, missing_permissions};
-use olm_runtime::{AccountRef, DiscoveryError, Kind, api_text, bounded};
+use olm_runtime::{AccountRef, DiscoveryError, EventPublisher, Kind, api_text, bounded};
 use serde_json::Value;
 
 use super::{
@@ -170,7 +169,9 @@ impl<'a> Execution<'a> {
                 "ServiceAccount {namespace}/{name} is missing permissions:\n{}",
                 olm_rbac::lines(&missing)
             ),
-            remedy: format!("Grant them to ServiceAccount {namespace}/{name}: the plan goes on by itself."),
+            remedy: format!(
+                "Grant them to ServiceAccount {namespace}/{name}: the plan then continues by itself."
+            ),
             is_forbidden: true,
         })
     }
@@ -193,9 +194,6 @@ impl<'a> Execution<'a> {
             Err(error) => return Err(Failure { text: error.to_string(), ..Failure::default() }),
         };
         let wanted = self.object(step)?;
-        if kind_name == olm_bundle::CSV_KIND {
-            self.check_owners(step, &wanted).await?;
-        }
         let uid = self.csv_uid(step).await?;
         let place = Place {
             plan: &self.name,
@@ -275,36 +273,6 @@ impl<'a> Execution<'a> {
         Ok(uid)
     }
 
-    /// Checks that no other ClusterServiceVersion of the namespace owns the CRDs of one that the plan does not name.
-    async fn check_owners(&self, step: &Step, wanted: &Value) -> Result<(), Failure> {
-        let name = &step.resource.name;
-        if self.plan.spec.cluster_service_version_names.contains(name) {
-            return Ok(());
-        }
-        let owned = |csv: &Value| -> Vec<String> {
-            let owned = csv["spec"]["customresourcedefinitions"]["owned"].as_array().into_iter().flatten();
-            owned.map(|one| text(one, "/name").to_owned()).collect()
-        };
-        let ours = owned(wanted);
-        let api = Api::<ClusterServiceVersion>::namespaced(self.cx.client.clone(), &self.namespace);
-        let listed = bounded(api.list(&ListParams::default())).await;
-        let listed = listed.map_err(|error| self.failure("reading the owners of", step, &error))?;
-        let replaces = text(wanted, "/spec/replaces");
-        let competes = |csv: &ClusterServiceVersion| {
-            let csv = serde_json::to_value(csv).unwrap_or_default();
-            let other = text(&csv, "/metadata/name");
-            other != name && other != replaces && owned(&csv).iter().any(|one| ours.contains(one))
-        };
-        match listed.items.iter().find(|csv| competes(csv)) {
-            None => Ok(()),
-            Some(other) => Err(Failure {
-                text: texts::owned_already(name),
-                remedy: format!("Remove ClusterServiceVersion {}, which owns a CRD of it.", other.name_any()),
-                is_forbidden: false,
-            }),
-        }
-    }
-
     /// Publishes the warnings about a step, and counts them.
     pub(super) async fn warn(&self, index: usize, step: &Step, warnings: &[String]) {
         if warnings.is_empty() {
@@ -324,17 +292,27 @@ impl<'a> Execution<'a> {
 
     /// Publishes a Warning Event about the plan, or one of its steps.
     pub(super) async fn publish(&self, index: Option<usize>, reason: &str, note: &str) {
-        let about = ObjectReference {
-            api_version: Some("operators.coreos.com/v1alpha1".to_owned()),
-            kind: Some("InstallPlan".to_owned()),
-            name: Some(self.name.clone()),
-            namespace: Some(self.namespace.clone()),
-            uid: self.plan.uid(),
-            field_path: index.map(|index| format!("status.plan[{index}]")),
-            ..ObjectReference::default()
-        };
-        self.cx.events.publish(&about, true, reason, note).await;
+        publish(&self.cx.events, self.plan, index, (reason, note)).await;
     }
+}
+
+/// Publishes a Warning Event about a plan, or one of its steps: reason and note.
+pub(super) async fn publish(
+    events: &EventPublisher,
+    plan: &InstallPlan,
+    index: Option<usize>,
+    (reason, note): (&str, &str),
+) {
+    let about = ObjectReference {
+        api_version: Some("operators.coreos.com/v1alpha1".to_owned()),
+        kind: Some("InstallPlan".to_owned()),
+        name: Some(plan.name_any()),
+        namespace: plan.namespace(),
+        uid: plan.uid(),
+        field_path: index.map(|index| format!("status.plan[{index}]")),
+        ..ObjectReference::default()
+    };
+    events.publish(&about, true, reason, note).await;
 }
 
 /// Makes the permissions again that a complete plan has made and that were lost, for ClusterServiceVersions that exist.

@@ -1,4 +1,5 @@
-//! Metadata of what plans depend on: permissions that may be lost or granted, Subscriptions, OperatorGroups.
+//! Metadata of what plans depend on: permissions that may be lost or granted, Subscriptions, OperatorGroups, and what may
+//! end a failure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,16 +8,19 @@ use std::{
 };
 
 use futures::StreamExt;
-use k8s_openapi::api::{
-    core::v1::ServiceAccount,
-    rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+use k8s_openapi::{
+    api::{
+        core::v1::ServiceAccount,
+        rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
     core::PartialObjectMeta,
     runtime::watcher::{self, Event},
 };
-use olm_api_classic::{OperatorGroup, Subscription};
+use olm_api_classic::{CatalogSource, ClusterServiceVersion, OperatorGroup, Subscription};
 use olm_runtime::{AccountRef, Accounts, Chance, Interests};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -26,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use super::Interest;
 
 /// Kinds that are watched.
-const KINDS: usize = 7;
+const KINDS: usize = 10;
 
 /// Namespaces, names and UIDs of the objects of each kind. Clones are the same.
 #[derive(Clone)]
@@ -46,6 +50,16 @@ impl Default for Known {
         let (listed, _) = watch::channel(BTreeSet::new());
         Self(Arc::new(Inner { objects: Mutex::default(), listed }))
     }
+}
+
+/// What has become of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change<'a> {
+    /// It is new, with this UID.
+    Added(&'a str),
+    /// It is different, with this UID.
+    Modified(&'a str),
+    Gone,
 }
 
 /// The key of an object that a plan has made.
@@ -87,12 +101,12 @@ impl Known {
     ) {
         let permission = |kind: &'static str| {
             let (interests, accounts) = (interests.clone(), accounts.clone());
-            move |namespace: &str, name: &str, uid: Option<&str>| {
+            move |namespace: &str, name: &str, change: Change<'_>| {
                 if kind == "ServiceAccount" {
                     let account = AccountRef { namespace: namespace.to_owned(), name: name.to_owned() };
-                    match uid {
-                        Some(uid) => accounts.forget_others(&account, uid),
-                        None => accounts.forget(&account),
+                    match change {
+                        Change::Added(uid) | Change::Modified(uid) => accounts.forget_others(&account, uid),
+                        Change::Gone => accounts.forget(&account),
                     }
                 }
                 interests.fire(&Interest::Object(object_key(kind, namespace, name)));
@@ -101,8 +115,16 @@ impl Known {
         };
         let namespace = || {
             let interests = interests.clone();
-            move |namespace: &str, _: &str, _: Option<&str>| {
+            move |namespace: &str, _: &str, _: Change<'_>| {
                 interests.fire(&Interest::Namespace(namespace.to_owned()));
+            }
+        };
+        let definition = |_: &str, _: &str, _: Change<'_>| interests.fire(&Interest::Definitions);
+        let catalog = |_: &str, _: &str, _: Change<'_>| interests.fire(&Interest::Catalogs);
+        // Plans depend on whether one exists, not on its status, which changes often.
+        let operator = |namespace: &str, _: &str, change: Change<'_>| {
+            if !matches!(change, Change::Modified(_)) {
+                interests.fire(&Interest::Operators(namespace.to_owned()));
             }
         };
         tokio::join!(
@@ -113,15 +135,18 @@ impl Known {
             self.kind::<ClusterRoleBinding>(client, chance, permission("ClusterRoleBinding"), shutdown),
             self.kind::<Subscription>(client, chance, namespace(), shutdown),
             self.kind::<OperatorGroup>(client, chance, namespace(), shutdown),
+            self.kind::<CustomResourceDefinition>(client, chance, definition, shutdown),
+            self.kind::<CatalogSource>(client, chance, catalog, shutdown),
+            self.kind::<ClusterServiceVersion>(client, chance, operator, shutdown),
         );
     }
 
-    /// Follows a kind; `changed` is called with namespace and name of each change, and the UID unless it is gone.
+    /// Follows a kind; `changed` is called with namespace and name of each object that changes.
     async fn kind<K>(
         &self,
         client: &Client,
         chance: &Chance,
-        changed: impl Fn(&str, &str, Option<&str>),
+        changed: impl Fn(&str, &str, Change<'_>),
         shutdown: &CancellationToken,
     ) where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -134,13 +159,20 @@ impl Known {
             match event {
                 Ok(Event::Apply(object)) => {
                     let (key, uid) = entry(&object);
-                    self.0.objects.lock().entry(kind.clone()).or_default().insert(key.clone(), uid.clone());
-                    changed(&key.0, &key.1, Some(&uid));
+                    let mut objects = self.0.objects.lock();
+                    let before = objects.entry(kind.clone()).or_default().insert(key.clone(), uid.clone());
+                    drop(objects);
+                    let is_new = before.as_ref() != Some(&uid);
+                    changed(
+                        &key.0,
+                        &key.1,
+                        if is_new { Change::Added(&uid) } else { Change::Modified(&uid) },
+                    );
                 }
                 Ok(Event::Delete(object)) => {
                     let (key, _) = entry(&object);
                     self.0.objects.lock().entry(kind.clone()).or_default().remove(&key);
-                    changed(&key.0, &key.1, None);
+                    changed(&key.0, &key.1, Change::Gone);
                 }
                 Ok(Event::Init) => listing.clear(),
                 Ok(Event::InitApply(object)) => listing.extend([entry(&object)]),
@@ -148,10 +180,10 @@ impl Known {
                     let all = std::mem::take(&mut listing);
                     let before = self.0.objects.lock().insert(kind.clone(), all.clone()).unwrap_or_default();
                     for key in before.keys().filter(|key| !all.contains_key(*key)) {
-                        changed(&key.0, &key.1, None);
+                        changed(&key.0, &key.1, Change::Gone);
                     }
                     for (key, uid) in all.iter().filter(|(key, uid)| before.get(*key) != Some(*uid)) {
-                        changed(&key.0, &key.1, Some(uid));
+                        changed(&key.0, &key.1, Change::Added(uid));
                     }
                     self.0.listed.send_modify(|listed| {
                         listed.insert(kind.clone());

@@ -10,9 +10,12 @@ use kube::{
     runtime::reflector::Store,
 };
 use olm_api_classic::{InstallPlan, InstallPlanStatus, OperatorGroup, Subscription};
-use olm_classic_core::plan::{
-    Action, PLANS_MAX, View, account, begin, collectable, finish, is_approved, is_superseded, object, report,
-    texts,
+use olm_classic_core::{
+    plan::{
+        Action, PLANS_MAX, View, account, begin, collectable, finish, is_approved, is_superseded, object,
+        problem, report, texts,
+    },
+    subscription::state::plan_name,
 };
 use olm_runtime::{
     Accounts, Clock, Discovery, EventPublisher, Next, ObjectWriter, PANIC_REPORT, api_text, bounded,
@@ -24,7 +27,7 @@ use tokio::sync::watch;
 use super::{
     FIELD_MANAGER, Interest, PlanMetrics, Seals,
     content::BundleContent,
-    execute::{execute, restore},
+    execute::{execute, publish, restore},
     known::{Known, object_key},
 };
 use crate::sources::now;
@@ -130,14 +133,25 @@ impl Reconciler {
         interests: &mut BTreeSet<Interest>,
         at: Timestamp,
     ) -> Next {
+        match self.is_wanted(plan).await {
+            Ok(true) => {}
+            // It is collected, or a Subscription will name it.
+            Ok(false) => return Next::Await,
+            Err(error) => return Next::Retry(error),
+        }
         if let Err(error) = self.note_approval(plan).await {
             return Next::Retry(error);
         }
         let outcome = execute(self, plan, &status).await;
         let failure = outcome.failure.clone();
         let pulls = outcome.waits_for.is_some();
+        let is_waiting = outcome.steps.iter().any(|step| step.status == texts::WAITING_FOR_API);
         if failure.is_some() {
-            interests.insert(Interest::Permissions);
+            interests.extend([Interest::Permissions, Interest::Catalogs]);
+            interests.insert(Interest::Operators(plan.namespace().unwrap_or_default()));
+        }
+        if failure.is_some() || is_waiting {
+            interests.insert(Interest::Definitions);
         }
         let began = status.start_time.as_ref().map_or(at, |time| time.0);
         let now = now(&self.clock);
@@ -161,6 +175,21 @@ impl Reconciler {
             _ => Next::Await,
         };
         self.write(plan, status).await.unwrap_or(next)
+    }
+
+    /// Whether one of the Subscriptions that the plan was made for exists and names it. They are read from the API server:
+    /// what a person removes together with a Subscription must not be made again because a watch lags behind. A plan that
+    /// none names yet is the result of a resolution that was not recorded: what it would make would be an input of the next.
+    async fn is_wanted(&self, plan: &InstallPlan) -> Result<bool, String> {
+        let (owners, name) = (subscriptions(plan), plan.name_any());
+        if owners.is_empty() {
+            return Ok(true);
+        }
+        let api = Api::<Subscription>::namespaced(self.client.clone(), &plan.namespace().unwrap_or_default());
+        let found = bounded(api.list(&ListParams::default())).await;
+        let found = found.map_err(|error| format!("listing Subscriptions: {}", api_text(&error)))?;
+        let is_owner = |one: &Subscription| one.uid().is_some_and(|uid| owners.contains(&uid.as_str()));
+        Ok(found.items.iter().any(|one| is_owner(one) && plan_name(one) == Some(name.as_str())))
     }
 
     /// Sets `spec.approved` on a plan that was approved by its digest, as other programs read that.
@@ -197,6 +226,8 @@ impl Reconciler {
         if lost.is_empty() {
             return Next::Await;
         }
+        // They are made once their ClusterServiceVersion exists.
+        interests.insert(Interest::Operators(namespace.to_owned()));
         match restore(self, plan, &lost).await {
             Ok(()) => Next::Await,
             Err(failure) => {
@@ -206,8 +237,12 @@ impl Reconciler {
         }
     }
 
-    /// Writes the status; what is to happen instead of the next step if that fails.
+    /// Writes the status, and publishes a problem that is new; what is to happen instead of the next step if that fails.
     async fn write(&self, plan: &InstallPlan, status: InstallPlanStatus) -> Option<Next> {
+        let before = plan.status.as_ref().and_then(problem);
+        if let Some((reason, text)) = problem(&status).filter(|found| Some(*found) != before) {
+            publish(&self.events, plan, None, (reason, text)).await;
+        }
         let error = self.writer.set_status(plan, status.clone()).await.err()?;
         // Steps that are done would be reported as found if they were carried out once more.
         let Some(current) = self.relabelled(plan).await else { return Some(Next::Retry(error)) };
@@ -236,12 +271,7 @@ impl Reconciler {
         namespace: &str,
         siblings: &[&InstallPlan],
     ) -> Result<bool, String> {
-        let owners: Vec<&str> = plan
-            .owner_references()
-            .iter()
-            .filter(|owner| owner.kind == "Subscription")
-            .map(|owner| owner.uid.as_str())
-            .collect();
+        let owners = subscriptions(plan);
         let is_orphan = !owners.is_empty() && !self.known.has_subscription(namespace, &owners);
         if !is_orphan && siblings.len() <= PLANS_MAX {
             return Ok(false);
@@ -265,4 +295,10 @@ impl Reconciler {
         }
         Ok(is_collected)
     }
+}
+
+/// The UIDs of the Subscriptions that a plan was made for.
+fn subscriptions(plan: &InstallPlan) -> Vec<&str> {
+    let owners = plan.owner_references().iter();
+    owners.filter(|owner| owner.kind == "Subscription").map(|owner| owner.uid.as_str()).collect()
 }

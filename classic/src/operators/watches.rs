@@ -1,15 +1,21 @@
 //! The watches of the controllers of operators, and what their events wake.
 
-use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    sync::Arc,
+};
 
 use futures::StreamExt;
 use k8s_openapi::{
     api::{
+        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
         apps::v1::Deployment,
-        core::v1::{Namespace, ServiceAccount},
-        rbac::v1::{ClusterRoleBinding, Role, RoleBinding},
+        core::v1::{Namespace, Secret, Service, ServiceAccount},
+        rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding, Subject},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
 use kube::{
@@ -24,7 +30,8 @@ use olm_api_classic::{
     ClusterServiceVersion, OLMConfig, Operator, OperatorCondition, OperatorGroup, Subscription,
     SubscriptionStatus,
     names::{
-        COPIED_FROM_LABEL, OWNER_KIND_LABEL, OWNER_LABEL, OWNER_NAMESPACE_LABEL, PROVIDED_APIS_ANNOTATION,
+        COPIED_FROM_LABEL, MANAGED_LABEL, OWNER_KIND_LABEL, OWNER_LABEL, OWNER_NAMESPACE_LABEL,
+        PROVIDED_APIS_ANNOTATION,
     },
 };
 use olm_classic_core::{components::labels_of, csv::copied};
@@ -35,6 +42,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{Interest, Operators, Stores};
+use crate::{cluster_service_versions::Ensured, operator_groups::owner_of};
 
 /// The watches that feed them.
 pub(super) struct Sources {
@@ -45,6 +53,8 @@ pub(super) struct Sources {
     pub(super) bindings: Source<ClusterRoleBinding>,
     pub(super) subscriptions: Source<Subscription>,
     pub(super) operators: Source<Operator>,
+    pub(super) validating: Source<ValidatingWebhookConfiguration>,
+    pub(super) mutating: Source<MutatingWebhookConfiguration>,
 }
 
 impl Sources {
@@ -57,6 +67,8 @@ impl Sources {
             bindings: self.bindings.store.clone(),
             subscriptions: self.subscriptions.store.clone(),
             operators: self.operators.store.clone(),
+            validating: self.validating.store.clone(),
+            mutating: self.mutating.store.clone(),
         }
     }
 
@@ -66,8 +78,10 @@ impl Sources {
         let (groups, csvs, configs) = (self.groups.listed(), self.csvs.listed(), self.configs.listed());
         let (namespaces, bindings) = (self.namespaces.listed(), self.bindings.listed());
         let (subscriptions, operators) = (self.subscriptions.listed(), self.operators.listed());
+        let (validating, mutating) = (self.validating.listed(), self.mutating.listed());
         let all = futures::FutureExt::shared(async move {
-            tokio::join!(groups, csvs, configs, namespaces, bindings, subscriptions, operators);
+            tokio::join!(groups, csvs, configs, namespaces, bindings);
+            tokio::join!(subscriptions, operators, validating, mutating);
         });
         let gated = Self {
             csvs: self.csvs.gated(all.clone()),
@@ -82,8 +96,9 @@ impl Sources {
 
 impl Operators {
     /// The watched kinds. Their changes wake the objects of their namespace; `gone` is notified of groups that are deleted.
-    pub(super) fn sources(&self, interests: &Interests<Interest>, gone: Arc<Notify>) -> Sources {
+    pub(super) fn sources(&self, wakes: &Fired, gone: &Arc<Notify>) -> Sources {
         let (client, config) = (|| self.client.clone(), watcher::Config::default);
+        let interests = &wakes.interests;
         let fired = interests.clone();
         let configs = Source::<OLMConfig>::all(client(), &self.chance);
         let (operators, in_names) = (Source::<Operator>::all(client(), &self.chance), interests.clone());
@@ -93,24 +108,77 @@ impl Operators {
                 in_names.fire(&Interest::Operator(operator.name_any()));
             }
         });
-        let namespaces = Source::<Namespace>::all(client(), &self.chance);
-        let bindings = Source::trimmed(client(), &self.chance, config(), trim_binding);
+        let of_operators = || config().labels(&of_operators());
+        let validating = Source::<ValidatingWebhookConfiguration>::trimmed(
+            client(),
+            &self.chance,
+            of_operators(),
+            |configuration| configuration.webhooks = None,
+        );
+        let mutating = Source::<MutatingWebhookConfiguration>::trimmed(
+            client(),
+            &self.chance,
+            of_operators(),
+            |configuration| configuration.webhooks = None,
+        );
         Sources {
-            csvs: self.csvs(interests),
-            groups: self.groups(interests, gone),
+            csvs: self.csvs(wakes, gone.clone()),
+            groups: self.groups(interests, gone.clone()),
             configs: configs.observed(move |_| fired.fire(&Interest::Settings)),
-            namespaces: namespaces.observed(labelled(interests)),
-            bindings: bindings.observed(labelled(interests)),
-            subscriptions: self.subscriptions(interests),
+            namespaces: self.namespaces(wakes),
+            bindings: self.bindings(wakes),
+            subscriptions: self.subscriptions(wakes),
             operators,
+            validating: validating.observed(belonging(wakes)),
+            mutating: mutating.observed(belonging(wakes)),
         }
     }
 
-    fn subscriptions(&self, interests: &Interests<Interest>) -> Source<Subscription> {
+    fn namespaces(&self, wakes: &Fired) -> Source<Namespace> {
+        let namespaces = Source::<Namespace>::all(self.client.clone(), &self.chance);
+        let (components, known, store) =
+            (belonging(wakes), Mutex::new(BTreeMap::new()), namespaces.store.clone());
+        let fired = wakes.interests.clone();
+        namespaces.observed(move |namespace| {
+            components(namespace);
+            let name = namespace.name_any();
+            let exists = store.get(&ObjectRef::new(&name)).is_some();
+            let mut known = known.lock();
+            let before = match namespace.uid().filter(|_| exists) {
+                Some(uid) => known.insert(name.clone(), Some(uid)),
+                None => known.remove(&name),
+            };
+            if before.as_ref() != known.get(&name) {
+                fired.fire(&Interest::Namespace(name));
+            }
+        })
+    }
+
+    fn bindings(&self, wakes: &Fired) -> Source<ClusterRoleBinding> {
+        let config = watcher::Config::default();
+        let bindings = Source::trimmed(self.client.clone(), &self.chance, config, trim_binding);
+        let (belongs, known) = (belonging(wakes), Mutex::new(BTreeMap::<String, BTreeSet<String>>::new()));
+        let (fired, store) = (wakes.interests.clone(), bindings.store.clone());
+        bindings.observed(move |binding| {
+            belongs(binding);
+            let name = binding.name_any();
+            let namespaces: BTreeSet<String> =
+                binding.subjects.iter().flatten().filter_map(namespace_of).collect();
+            let before = known.lock().remove(&name).unwrap_or_default();
+            for namespace in before.union(&namespaces) {
+                fired.fire(&Interest::ClusterPermissions(namespace.clone()));
+            }
+            if store.get(&ObjectRef::new(&name)).is_some() {
+                known.lock().insert(name, namespaces);
+            }
+        })
+    }
+
+    fn subscriptions(&self, wakes: &Fired) -> Source<Subscription> {
         let config = watcher::Config::default();
         let source = Source::trimmed(self.client.clone(), &self.chance, config, trim_subscription);
         let (fired, known, components) =
-            (interests.clone(), Mutex::new(BTreeMap::new()), labelled::<Subscription>(interests));
+            (wakes.interests.clone(), Mutex::new(BTreeMap::new()), belonging::<Subscription>(wakes));
         let store = source.store.clone();
         source.observed(move |subscription| {
             components(subscription);
@@ -129,11 +197,11 @@ impl Operators {
         })
     }
 
-    fn csvs(&self, interests: &Interests<Interest>) -> Source<ClusterServiceVersion> {
+    fn csvs(&self, wakes: &Fired, gone: Arc<Notify>) -> Source<ClusterServiceVersion> {
         let config = watcher::Config::default();
         let csvs = Source::trimmed(self.client.clone(), &self.chance, config, copied::trim);
-        let (fired, metrics, store) = (interests.clone(), self.csv_metrics.clone(), csvs.store.clone());
-        let components = labelled(interests);
+        let (fired, metrics, store) = (wakes.interests.clone(), self.csv_metrics.clone(), csvs.store.clone());
+        let components = belonging(wakes);
         csvs.observed(move |csv: &ClusterServiceVersion| {
             components(csv);
             let namespace = csv.namespace().unwrap_or_default();
@@ -144,6 +212,9 @@ impl Operators {
             }
             let exists = store.get(&ObjectRef::new(&csv.name_any()).within(&namespace)).is_some();
             metrics.set(csv, exists);
+            if !exists {
+                gone.notify_one();
+            }
             if copied::is_for_all(csv) {
                 fired.fire(&Interest::Copies);
             }
@@ -174,10 +245,11 @@ impl Operators {
     /// Wakes objects for what changes beside them, until `shutdown`.
     pub(super) async fn wake(
         &self,
-        interests: &Interests<Interest>,
+        wakes: &Fired,
         leader: watch::Receiver<bool>,
         shutdown: &CancellationToken,
     ) {
+        let interests = &wakes.interests;
         let namespaced = |interest: fn(String) -> Interest| {
             let interests = interests.clone();
             move |namespace: String, _: String| interests.fire(&interest(namespace))
@@ -192,33 +264,107 @@ impl Operators {
             let interests = interests.clone();
             move |_: String, name: String| interests.fire(&Interest::Definition(name))
         };
-        let of_operators = format!("{OWNER_KIND_LABEL}=ClusterServiceVersion");
-        let changed = Changed { operators: self, interests, shutdown };
+        let cluster_role = |_: String, name: String| interests.fire(&Interest::ClusterRole(name));
+        let (of_operators, managed) = (of_operators(), format!("{MANAGED_LABEL}=true"));
+        let changed = Changed { operators: self, wakes, shutdown };
+        // Deployments and conditions are looked up by name, which wakes by their name.
         tokio::join!(
             on_change(leader, shutdown, || interests.fire(&Interest::Part)),
-            changed.follow::<Deployment>(&of_operators, object()),
-            changed.follow::<OperatorCondition>("", object()),
-            changed.follow::<ServiceAccount>("", namespaced(Interest::Permissions)),
-            changed.follow::<Role>("", namespaced(Interest::Permissions)),
-            changed.follow::<RoleBinding>("", namespaced(Interest::Permissions)),
-            changed.follow::<CustomResourceDefinition>("", definition()),
-            changed.follow::<APIService>("", definition()),
+            changed.follow::<Deployment>(&of_operators, components, object()),
+            changed.follow::<OperatorCondition>("", components, object()),
+            changed.follow::<ServiceAccount>("", components, namespaced(Interest::Permissions)),
+            changed.follow::<Role>("", belongs, namespaced(Interest::Permissions)),
+            changed.follow::<RoleBinding>("", belongs, namespaced(Interest::Permissions)),
+            changed.follow::<ClusterRole>("", belongs, cluster_role),
+            changed.follow::<Secret>(&managed, belongs, |_, _| {}),
+            changed.follow::<Service>(&managed, belongs, |_, _| {}),
+            changed.follow::<CustomResourceDefinition>("", components, definition()),
+            changed.follow::<APIService>("", components, definition()),
         );
     }
 }
 
-/// Watches of which only the names and labels of objects are kept.
+/// What changes wake, and what they make be ensured again.
+#[derive(Clone)]
+pub(super) struct Fired {
+    pub(super) interests: Interests<Interest>,
+    pub(super) ensured: Ensured,
+}
+
+impl Fired {
+    fn fire(&self, interest: &Interest) {
+        self.ensured.changed(interest);
+        self.interests.fire(interest);
+    }
+}
+
+/// Selects what is labelled as an operator's.
+fn of_operators() -> String {
+    format!("{OWNER_KIND_LABEL}=ClusterServiceVersion")
+}
+
+/// The Operator objects that an object is a component of.
+fn components(meta: &ObjectMeta) -> Vec<Interest> {
+    labels_of(meta).map(|label| Interest::Component(label.clone())).collect()
+}
+
+/// Those, and the operators that it belongs to, by labels or as their owner references say, and the definitions of which
+/// it is a role.
+fn belongs(meta: &ObjectMeta) -> Vec<Interest> {
+    let mut found = components(meta);
+    if let Some(labels) = &meta.labels
+        && let [Some(kind), Some(namespace), Some(name)] = owner_of(labels)
+        && kind == "ClusterServiceVersion"
+    {
+        found.push(Interest::Belongings(format!("{namespace}/{name}")));
+    }
+    for owner in meta.owner_references.iter().flatten() {
+        let namespace = meta.namespace.as_deref().unwrap_or_default();
+        match owner.kind.as_str() {
+            // An OperatorCondition has the name of its operator.
+            "ClusterServiceVersion" | "OperatorCondition" => {
+                found.push(Interest::Belongings(format!("{namespace}/{}", owner.name)));
+            }
+            "CustomResourceDefinition" | "APIService" => {
+                found.push(Interest::Definition(owner.name.clone()));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The namespace whose ServiceAccounts a subject names; the empty name for those of all.
+fn namespace_of(subject: &Subject) -> Option<String> {
+    match subject.kind.as_str() {
+        "ServiceAccount" => subject.namespace.clone(),
+        "Group" if ["system:authenticated", "system:serviceaccounts"].contains(&subject.name.as_str()) => {
+            Some(String::new())
+        }
+        "Group" => subject.name.strip_prefix("system:serviceaccounts:").map(str::to_owned),
+        _ => {
+            let account = subject.name.strip_prefix("system:serviceaccount:")?;
+            account.split_once(':').map(|(namespace, _)| namespace.to_owned())
+        }
+    }
+}
+
+/// Watches of which only names and what they wake are kept.
 struct Changed<'a> {
     operators: &'a Operators,
-    interests: &'a Interests<Interest>,
+    wakes: &'a Fired,
     shutdown: &'a CancellationToken,
 }
 
 impl Changed<'_> {
-    /// Calls `fire` with namespace and name of every object with a label that changes. Operator objects wake when one of
-    /// theirs does.
-    async fn follow<K>(&self, labels: &str, fire: impl Fn(String, String))
-    where
+    /// Calls `fire` with namespace and name of every object with a label that changes, and wakes the interests that are
+    /// found in it, or were when it was last seen.
+    async fn follow<K>(
+        &self,
+        labels: &str,
+        found_in: fn(&ObjectMeta) -> Vec<Interest>,
+        fire: impl Fn(String, String),
+    ) where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let api = Api::<PartialObjectMeta<K>>::all(self.operators.client.clone());
@@ -227,30 +373,26 @@ impl Changed<'_> {
         // What goes while the watch is interrupted is missing from the next list.
         let (mut known, mut listed) = (BTreeMap::new(), BTreeMap::new());
         let key = |object: &PartialObjectMeta<K>| (object.namespace().unwrap_or_default(), object.name_any());
-        let labels =
-            |object: &PartialObjectMeta<K>| -> Vec<String> { labels_of(&object.metadata).cloned().collect() };
-        let wake = |(namespace, name): &(String, String), components: Option<&Vec<String>>| {
+        let wake = |(namespace, name): &(String, String), found: Option<&Vec<Interest>>| {
             fire(namespace.clone(), name.clone());
-            for label in components.into_iter().flatten() {
-                self.interests.fire(&Interest::Component(label.clone()));
-            }
+            found.into_iter().flatten().for_each(|interest| self.wakes.fire(interest));
         };
         while let Some(Some(event)) = self.shutdown.run_until_cancelled(events.next()).await {
             match event {
                 Ok(Event::Apply(object)) => {
                     let key = key(&object);
-                    let before = known.insert(key.clone(), labels(&object));
+                    let before = known.insert(key.clone(), found_in(&object.metadata));
                     wake(&key, before.as_ref());
                     wake(&key, known.get(&key));
                 }
                 Ok(Event::Delete(object)) => wake(&key(&object), known.remove(&key(&object)).as_ref()),
                 Ok(Event::Init) => listed.clear(),
                 Ok(Event::InitApply(object)) => {
-                    listed.insert(key(&object), labels(&object));
+                    listed.insert(key(&object), found_in(&object.metadata));
                 }
                 Ok(Event::InitDone) => {
-                    for (key, components) in known.iter().chain(&listed) {
-                        wake(key, Some(components));
+                    for (key, found) in known.iter().chain(&listed) {
+                        wake(key, Some(found));
                     }
                     known = std::mem::take(&mut listed);
                 }
@@ -260,21 +402,16 @@ impl Changed<'_> {
     }
 }
 
-/// Wakes the Operator objects that an object belongs to, or belonged to when it was last seen.
-fn labelled<K: Resource<DynamicType = ()>>(
-    interests: &Interests<Interest>,
-) -> impl Fn(&K) + Send + Sync + 'static {
-    let (fired, known) = (interests.clone(), Mutex::new(BTreeMap::<String, Vec<String>>::new()));
+/// Wakes what an object belongs to, or belonged to when it was last seen.
+fn belonging<K: Resource<DynamicType = ()>>(wakes: &Fired) -> impl Fn(&K) + Send + Sync + 'static {
+    let (wakes, known) = (wakes.clone(), Mutex::new(BTreeMap::<String, Vec<Interest>>::new()));
     move |object| {
-        let labels: Vec<String> = labels_of(object.meta()).cloned().collect();
-        let key = object_key(object);
+        let (found, key) = (belongs(object.meta()), object_key(object));
         let mut known = known.lock();
         let before = known.remove(&key).unwrap_or_default();
-        for label in before.iter().chain(&labels) {
-            fired.fire(&Interest::Component(label.clone()));
-        }
-        if !labels.is_empty() {
-            known.insert(key, labels);
+        before.iter().chain(&found).for_each(|interest| wakes.fire(interest));
+        if !found.is_empty() {
+            known.insert(key, found);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use parking_lot::Mutex;
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{family::Family, gauge::Gauge},
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
 
@@ -17,11 +17,12 @@ struct Labels {
     name: String,
 }
 
-/// How many CatalogSources there are, and which are ready. Clones are the same.
+/// How many CatalogSources there are, which are ready, and how often resolution has read them. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SourceMetrics {
     count: Gauge,
     ready: Family<Labels, Gauge>,
+    snapshots: Family<Labels, Counter>,
     known: Arc<Mutex<BTreeSet<SourceKey>>>,
 }
 
@@ -32,7 +33,18 @@ impl SourceMetrics {
         registry.register("catalog_source_count", "Number of catalog sources", this.count.clone());
         let help = "State of a CatalogSource. 1 indicates that the CatalogSource is in a READY state";
         registry.register("catalogsource_ready", help, this.ready.clone());
+        let help =
+            "The number of times the catalog operator has requested a snapshot of data from a catalog source";
+        registry.register("catalog_source_snapshots", help, this.snapshots.clone());
         this
+    }
+
+    /// Counts that resolution has read a source.
+    pub(crate) fn snapshot(&self, key: &SourceKey) {
+        // One that is gone by now has no series.
+        if self.known.lock().contains(key) {
+            self.snapshots.get_or_create(&labels(key)).inc();
+        }
     }
 
     pub(super) fn set(&self, key: &SourceKey, is_ready: bool) {
@@ -47,6 +59,7 @@ impl SourceMetrics {
         known.remove(key);
         self.count.set(i64::try_from(known.len()).unwrap_or(i64::MAX));
         self.ready.remove(&labels(key));
+        self.snapshots.remove(&labels(key));
     }
 }
 
@@ -74,8 +87,12 @@ mod tests {
         metrics.set(&key("a"), true);
         metrics.set(&key("b"), true);
         metrics.set(&key("b"), false);
+        metrics.snapshot(&key("b"));
+        metrics.snapshot(&key("b"));
+        metrics.snapshot(&key("gone"));
         let wanted = [
             "catalog_source_count 2",
+            "catalog_source_snapshots_total{namespace=\"n\",name=\"b\"} 2",
             "catalogsource_ready{namespace=\"n\",name=\"a\"} 1",
             "catalogsource_ready{namespace=\"n\",name=\"b\"} 0",
         ];

@@ -39,8 +39,6 @@ impl Reconciler {
             Err(cause) => return self.trouble(pass, texts::REGISTRY_SERVER, failed(&cause)),
         };
         let polling = polling::polling(pass.source);
-        let invalid = polling.as_ref().and_then(|polling| polling.error.clone());
-        pass.report.problem = invalid.map(|message| (texts::INVALID_INTERVAL, message));
         let found = if self.leads() {
             Box::pin(self.ensure_pod(pass, image, &service)).await
         } else {
@@ -239,10 +237,12 @@ fn pod_hash(pod: &Pod) -> Option<&String> {
     pod.labels().get(POD_HASH_LABEL)
 }
 
-/// Whether a Pod runs no more, or is about to be removed from its node.
+/// Whether a Pod runs no more, crashes again and again, or is about to be removed from its node.
 fn is_dead(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Failed" | "Succeeded")) || has_condition(pod, "DisruptionTarget")
+    matches!(phase, Some("Failed" | "Succeeded"))
+        || has_condition(pod, "DisruptionTarget")
+        || pod::is_stuck(pod)
 }
 
 fn has_condition(pod: &Pod, type_: &str) -> bool {

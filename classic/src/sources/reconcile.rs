@@ -8,28 +8,24 @@ use std::{
 
 use catalogd::{CatalogStore, CatalogdError, Fetcher, Generation, in_progress};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, ResourceExt};
-use olm_api_classic::{
-    CatalogSource, ConfigMapReference,
-    names::{IMAGE_TEMPLATE_ANNOTATION, SERVE_ANNOTATION},
-};
+use kube::{Client, ResourceExt};
+use olm_api_classic::{CatalogSource, names::SERVE_ANNOTATION};
 use olm_classic_core::source::{
     polling::{self, Polling},
     service,
     status::{Health, Report, Server, status},
     target::{Target, target},
-    template::{Resolution, resolve},
+    template::{self, Resolution},
     texts,
 };
 use olm_image::{Puller, Reference};
-use olm_runtime::{Chance, Clock, Job, Next, ObjectWriter, PANIC_REPORT, api_text, bounded};
+use olm_runtime::{Chance, Clock, Job, Next, ObjectWriter, PANIC_REPORT};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
     Interest, Options, SourceMetrics, act,
-    content::{self, FetchJobs, Unusable},
+    content::{self, FetchJobs},
     now,
     replicas::Replicas,
     servers::{Place, Servers, VISIT_INTERVAL, Visits},
@@ -70,6 +66,8 @@ pub(super) struct Pass<'a> {
     pub(super) key: SourceKey,
     pub(super) slot: String,
     pub(super) report: Report,
+    /// Whether another image is served from now on.
+    pub(super) is_new_image: bool,
     pub(super) interests: BTreeSet<Interest>,
 }
 
@@ -79,7 +77,8 @@ impl Pass<'_> {
         let namespace = self.key.namespace.clone();
         self.interests.insert(Interest::Object(format!("{namespace}/{service}")));
         let address = service::address(service, &namespace);
-        self.report.server = Some(Server { service: Some((service.to_owned(), namespace)), address, state });
+        let service = Some((service.to_owned(), namespace));
+        self.report.server = Some(Server { service, address, state, is_new: self.is_new_image });
     }
 }
 
@@ -107,17 +106,18 @@ impl olm_runtime::Reconciler for Reconciler {
         }
         let interests = [Interest::Part, Interest::Job(key.to_string()), Interest::Object(key.to_string())];
         let interests = BTreeSet::from(interests);
-        let template = source.annotations().get(IMAGE_TEMPLATE_ANNOTATION).map(|template| {
-            resolve(template, self.version.get().as_ref(), |text| Reference::parse(text).is_ok())
-        });
+        let template =
+            template::of_source(source, self.version.get().as_ref(), |text| Reference::parse(text).is_ok());
         let templated = match self.templated(source, template.as_ref()).await {
             Ok(templated) => templated,
             Err(error) => return (Next::Retry(format!("setting spec.image: {error}")), interests),
         };
         let source = templated.as_ref().unwrap_or(source);
         let report = Report { template, ..Report::default() };
-        let mut pass = Pass { source, slot: content::slot(&key), key, report, interests };
+        let slot = content::slot(&key);
+        let mut pass = Pass { source, slot, key, report, is_new_image: false, interests };
         let next = Box::pin(self.pass(&mut pass)).await;
+        self.report_left_out(&mut pass).await;
         self.offer(&pass);
         if !matches!(pass.report.health, Health::Pending(_)) {
             self.contents.tried(&pass.key);
@@ -203,6 +203,8 @@ impl Reconciler {
         if matches!(target, Ok(Target::ConfigMap(_)) | Err(_)) {
             self.visits.release(&name);
         }
+        let invalid = polling::polling(pass.source).and_then(|polling| polling.error);
+        pass.report.problem = invalid.map(|message| (texts::INVALID_INTERVAL, message));
         match target {
             Err(message) => {
                 let advice =
@@ -218,58 +220,14 @@ impl Reconciler {
         }
     }
 
-    async fn config_map(&self, pass: &mut Pass<'_>, name: &str) -> Next {
-        pass.interests.insert(Interest::ConfigMap(format!("{}/{name}", pass.key.namespace)));
-        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &pass.key.namespace);
-        let map = match bounded(api.get(name)).await {
-            Ok(map) => map,
-            Err(error) => {
-                let message = texts::config_map_failed(name, &api_text(&error));
-                return self.trouble(pass, texts::CONFIG_MAP, message);
-            }
-        };
-        let owned =
-            if self.leads() { act::own_config_map(&self.client, pass.source, &map).await } else { Ok(None) };
-        let map = match owned {
-            Ok(owned) => owned.unwrap_or(map),
-            Err(cause) => return self.trouble(pass, texts::CONFIG_MAP, texts::config_map_owner(&cause)),
-        };
-        pass.report.config_map = Some(ConfigMapReference {
-            name: name.to_owned(),
-            namespace: pass.key.namespace.clone(),
-            uid: map.uid(),
-            resource_version: map.resource_version(),
-            last_update_time: None,
-        });
-        let taken = content::take_config_map(&self.store, pass.slot.clone(), &map, now(&self.clock)).await;
-        let (state, next) = match taken {
-            Ok(_) => {
-                pass.report.health = Health::Serving(format!("Serving the content of ConfigMap {name}."));
-                (texts::READY, Next::Await)
-            }
-            Err(Unusable::Content(cause)) => {
-                let text = format!(
-                    "ConfigMap {name} is not a catalog: {cause}. Correct it; it is then read at once."
-                );
-                pass.report.health = self.failed(pass, text.clone());
-                (self.state_of_earlier(pass), Next::Blocked(text))
-            }
-            Err(Unusable::Store(cause)) => {
-                pass.report.health = self.failed(pass, format!("The content cannot be stored: {cause}."));
-                (self.state_of_earlier(pass), Next::Retry(cause))
-            }
-        };
-        self.serve(pass, state).await.unwrap_or(next)
-    }
-
     async fn image(&self, pass: &mut Pass<'_>, reference: &str) -> Next {
         let now = now(&self.clock);
         let polling = polling::polling(pass.source).filter(|_| !reference.contains('@'));
-        let invalid = polling::polling(pass.source).and_then(|polling| polling.error);
-        pass.report.problem = invalid.map(|message| (texts::INVALID_INTERVAL, message));
         let held = self.store.generation(&pass.slot);
         // Newer content is there before it is noted which it is.
-        let resolved = self.store.resolution(&pass.slot).filter(|known| known.source == reference);
+        let resolution = self.store.resolution(&pass.slot);
+        let is_other = resolution.as_ref().is_some_and(|known| known.source != reference);
+        let resolved = resolution.filter(|known| known.source == reference);
         let noted = resolved.as_ref().map(|known| known.reference.as_str());
         let is_held = noted.is_some() && noted == held.as_deref().map(Generation::reference);
         let wait = polling.as_ref().map(|polling| polling::next_check(pass.source, polling, now));
@@ -295,6 +253,7 @@ impl Reconciler {
         match request {
             Job::Done(fetched) => {
                 self.visits.release(&name);
+                pass.is_new_image = is_other;
                 let polled_at = fetched.resolution.polled_at;
                 if polling.is_some() && resolved.is_some() {
                     pass.report.polled = Some(polled_at);
@@ -406,10 +365,10 @@ impl Reconciler {
             async move { Ok(visit.await) }
         });
         match job {
-            Job::Done(Ok(())) => {
+            Job::Done(Ok(left_out)) => {
                 server(pass, texts::READY);
                 let text = format!("Serving the content of the registry server at {address}.");
-                pass.report.health = Health::Serving(text);
+                pass.report.health = Health::Serving(text).with(left_out);
                 Next::After(VISIT_INTERVAL)
             }
             Job::Done(Err(unread)) => {
@@ -432,8 +391,23 @@ impl Reconciler {
         }
     }
 
+    /// Reports the packages that are left out of the content that is served.
+    async fn report_left_out(&self, pass: &mut Pass<'_>) {
+        let Some(held) = self.store.generation(&pass.slot).filter(|_| self.leads()) else { return };
+        if !matches!(pass.report.health, Health::Serving(_)) {
+            return;
+        }
+        let (readings, slot) = (self.readings.clone(), pass.slot.clone());
+        let read = tokio::task::spawn_blocking(move || readings.left_out(&slot, &held)).await;
+        let health = std::mem::take(&mut pass.report.health);
+        pass.report.health = match read.map_err(|error| error.to_string()).flatten() {
+            Ok(left_out) => health.with(left_out),
+            Err(problem) => Health::Failed(format!("The content cannot be read: {problem}.")),
+        };
+    }
+
     /// Makes the Service and reports it; what is to happen instead if that fails.
-    async fn serve(&self, pass: &mut Pass<'_>, state: &'static str) -> Option<Next> {
+    pub(super) async fn serve(&self, pass: &mut Pass<'_>, state: &'static str) -> Option<Next> {
         let ensured = match service::name(&pass.key.name) {
             Ok(name) if self.leads() => {
                 let own = self.options.advertised;
@@ -471,7 +445,7 @@ impl Reconciler {
         }
     }
 
-    fn state_of_earlier(&self, pass: &Pass<'_>) -> &'static str {
+    pub(super) fn state_of_earlier(&self, pass: &Pass<'_>) -> &'static str {
         if self.store.generation(&pass.slot).is_some() { texts::READY } else { texts::TRANSIENT_FAILURE }
     }
 

@@ -1,7 +1,8 @@
 //! Content of registry servers: at the address that a source names, or in its Pod.
 //!
 //! What a server sends is read within limits, one source of a namespace at a time, so that a server which is slow or endless
-//! holds up the sources of its own namespace only. Nothing that a server sent is reported.
+//! holds up the sources of its own namespace only. Of what a server sent, the names of bundles that are left out are reported,
+//! and nothing else.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +28,7 @@ use super::{
 use crate::SourceKey;
 
 /// The visits to the servers of all sources; none of them holds up a reconcile.
-pub(super) type Visits = Jobs<Result<(), Unread>, (), Panicked>;
+pub(super) type Visits = Jobs<Result<Option<String>, Unread>, (), Panicked>;
 
 /// Servers that are read at the same time. Each holds a message of 16 MiB and what is made of it at most.
 const READS_MAX: usize = 4;
@@ -106,8 +107,17 @@ pub(super) struct Servers {
     clock: Arc<dyn Clock>,
     memory: MemoryBudget,
     turns: Turns,
-    /// By slot: the server whose content is here, and when it was read.
-    read: Mutex<BTreeMap<String, (Place, Instant)>>,
+    /// By slot.
+    read: Mutex<BTreeMap<String, Visited>>,
+}
+
+/// A server whose content is here.
+struct Visited {
+    place: Place,
+    /// When it was read.
+    at: Instant,
+    /// A sentence about bundles that are left out.
+    left_out: Option<String>,
 }
 
 impl Servers {
@@ -128,13 +138,14 @@ impl Servers {
         self.read.lock().remove(slot);
     }
 
-    /// Whether a server still answers, and its content if that was not read lately.
+    /// Whether a server still answers, and its content if that was not read lately. Answers with a sentence about bundles that
+    /// are left out.
     pub(super) async fn visit(
         self: Arc<Self>,
         key: SourceKey,
         place: Place,
         cancelled: CancellationToken,
-    ) -> Result<(), Unread> {
+    ) -> Result<Option<String>, Unread> {
         let slot = content::slot(&key);
         let visited = self.visited(&key, &slot, &place, cancelled).await;
         visited.map_err(|error| {
@@ -149,16 +160,18 @@ impl Servers {
         slot: &str,
         place: &Place,
         cancelled: CancellationToken,
-    ) -> Result<(), Unusable> {
+    ) -> Result<Option<String>, Unusable> {
         let client = RegistryClient::by_way_of(self.proxy.as_ref(), &place.address)?;
-        let is_fresh = |(known, at): &(Place, Instant)| known == place && at.elapsed() < READ_INTERVAL;
-        if self.read.lock().get(slot).is_some_and(is_fresh) {
-            return if client.is_serving().await? { Ok(()) } else { Err(Unusable::NotServing) };
+        let is_fresh = |known: &&Visited| known.place == *place && known.at.elapsed() < READ_INTERVAL;
+        let known = self.read.lock().get(slot).filter(is_fresh).map(|known| known.left_out.clone());
+        if let Some(left_out) = known {
+            return if client.is_serving().await? { Ok(left_out) } else { Err(Unusable::NotServing) };
         }
         let _turn = self.turns.take(&key.namespace).await;
-        self.take(slot, &client, cancelled).await?;
-        self.read.lock().insert(slot.to_owned(), (place.clone(), Instant::now()));
-        Ok(())
+        let left_out = self.take(slot, &client, cancelled).await?;
+        let visited = Visited { place: place.clone(), at: Instant::now(), left_out: left_out.clone() };
+        self.read.lock().insert(slot.to_owned(), visited);
+        Ok(left_out)
     }
 
     /// Reads the content of a server and serves it, unless it is served already.
@@ -167,18 +180,19 @@ impl Servers {
         slot: &str,
         client: &RegistryClient,
         cancelled: CancellationToken,
-    ) -> Result<(), Unusable> {
+    ) -> Result<Option<String>, Unusable> {
         let mut spool = self.puller.with_disk(self.store.disk_of(slot)).spool();
         let documents = client.documents(|line| spool.append(line)).await?;
         if documents.packages() == 0 {
             return Err(Unusable::Empty);
         }
-        if documents.left_out() > 0 {
-            tracing::warn!(slot, bundles = documents.left_out(), "bundles of a registry server are left out");
+        let left_out = texts::bundles_left_out(documents.left_out_names(), documents.left_out());
+        if let Some(left_out) = &left_out {
+            tracing::warn!(slot, left_out, "content of a registry server");
         }
         let reference = format!("{}@sha256:{}", content::REGISTRY, documents.digest());
         if self.store.generation(slot).is_some_and(|held| held.reference() == reference) {
-            return Ok(());
+            return Ok(left_out);
         }
         let failed = |error: &dyn std::fmt::Display| Unusable::Store(error.to_string());
         let files = Spooled(spool.into_reader().map_err(|error| failed(&error))?);
@@ -190,7 +204,7 @@ impl Servers {
             store.install_unless(&slot, &reference, now, &files, &|| cancelled.is_cancelled())
         });
         installed.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
-        Ok(())
+        Ok(left_out)
     }
 }
 
@@ -200,7 +214,8 @@ impl Reconciler {
         let place = Place { address: address.to_owned(), pod: None };
         let advice = "Check spec.address, and that a registry server without TLS listens there.";
         let server = |pass: &mut Pass<'_>, state| {
-            pass.report.server = Some(Server { service: None, address: address.to_owned(), state });
+            pass.report.server =
+                Some(Server { service: None, address: address.to_owned(), state, is_new: false });
         };
         self.visit(pass, place, advice, server)
     }

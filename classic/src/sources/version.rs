@@ -71,3 +71,60 @@ impl Version {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    /// What an API server answers one time after the other: none is an error.
+    fn upgraded(versions: &'static [Option<&str>]) -> Client {
+        let asked = AtomicUsize::new(0);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let number = asked.fetch_add(1, Ordering::Relaxed).min(versions.len() - 1);
+            let answer = versions[number].map(|version| {
+                let fields = [
+                    "major",
+                    "minor",
+                    "gitCommit",
+                    "gitTreeState",
+                    "buildDate",
+                    "goVersion",
+                    "compiler",
+                    "platform",
+                ];
+                let mut info = serde_json::json!({"gitVersion": version});
+                for field in fields {
+                    info[field] = "".into();
+                }
+                Response::new(Body::from(info.to_string().into_bytes()))
+            });
+            async move { answer.ok_or_else(|| std::io::Error::other("it does not answer")) }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_upgrade_of_the_cluster_is_noticed() {
+        let versions =
+            &[None, Some("v1.25.3"), Some("v1.25.3"), None, Some("v1.26.0+up.1"), Some("of no form")];
+        let (version, shutdown, client) = (Version::default(), CancellationToken::new(), upgraded(versions));
+        let (send, mut changes) = tokio::sync::mpsc::unbounded_channel();
+        let follow = version.follow(&client, &shutdown, || send.send(()).unwrap());
+        let seen = async {
+            let mut seen = Vec::new();
+            for _ in 0..3 {
+                changes.recv().await.unwrap();
+                seen.push(version.get());
+            }
+            shutdown.cancel();
+            seen
+        };
+        let ((), seen) = tokio::join!(follow, seen);
+        assert_eq!(seen, [KubeVersion::parse("v1.25.3"), KubeVersion::parse("v1.26.0"), None]);
+    }
+}

@@ -55,7 +55,7 @@ async fn create(client: &Client, draft: &Draft<'_>) -> Result<InstallPlan, Strin
 }
 
 /// Publishes what has become wrong with a Subscription: on its namespace what concerns its resolution, as upstream does, and
-/// on itself what concerns its bundles.
+/// on itself what concerns its bundles. The sentence with what helps comes first, upstream's text after it.
 pub(super) async fn publish(events: &EventPublisher, before: &Subscription, after: &Subscription) {
     let namespace = after.namespace().unwrap_or_default();
     let of_namespace = ObjectReference {
@@ -79,7 +79,18 @@ pub(super) async fn publish(events: &EventPublisher, before: &Subscription, afte
             Some(found.message.clone().unwrap_or_default())
         };
         if let Some(text) = message(after).filter(|text| message(before).as_ref() != Some(text)) {
-            events.publish(about, true, condition, &text).await;
+            events.publish(about, true, condition, &with_sentence(after, text)).await;
         }
+    }
+}
+
+/// A text of upstream's after the sentence that says what is wrong, unless that has it already.
+fn with_sentence(subscription: &Subscription, text: String) -> String {
+    let ready = subscription.status.as_ref().and_then(|status| conditions::find(status, texts::READY));
+    let sentence = ready.filter(|ready| ready.status == "False").and_then(|ready| ready.message.as_deref());
+    match sentence {
+        None => text,
+        Some(sentence) if sentence.contains(&text) => sentence.to_owned(),
+        Some(sentence) => format!("{sentence} {text}"),
     }
 }

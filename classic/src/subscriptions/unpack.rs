@@ -28,6 +28,8 @@ use crate::{SourceKey, sources::content};
 
 /// Time to the next look at the pull Secrets of a catalog whose bundles cannot be pulled.
 const CREDENTIALS_CHECK: Duration = Duration::from_secs(5);
+/// Time to the next look how far a pull is: more often its progress is not written.
+const PROGRESS_CHECK: Duration = Duration::from_secs(3);
 /// Time to the next attempt where nothing says when.
 const AGAIN: Duration = Duration::from_secs(30);
 /// Upstream's place for the reason of a Job.
@@ -61,7 +63,8 @@ pub(super) type Catalogs = BTreeMap<SourceKey, (CatalogSource, Option<Arc<Read>>
 
 /// Why a bundle is not here.
 enum Missing {
-    Waits(String),
+    /// What is waited for, and when to look how far it is.
+    Waits(String, Option<Duration>),
     Failed(Arc<BundleError>, Option<Duration>),
     /// The Secrets of its catalog cannot be read.
     Credentials(String),
@@ -145,12 +148,18 @@ impl Unpacker {
         let bundles = self.bundles.of_reader(&puller, &credentials).within(deadlines);
         match bundles.request(&job(namespace, bundle), &bundle.image).await {
             Requested::Loaded(loaded) => of_files(namespace, bundle, loaded, properties).await,
-            Requested::Pulling => Err(Missing::Waits(format!("pulling {}", bundle.image))),
-            Requested::Waiting => Err(Missing::Waits(format!("{} waits for memory", bundle.image))),
+            Requested::Pulling(None) => {
+                Err(Missing::Waits(format!("pulling {}", bundle.image), Some(PROGRESS_CHECK)))
+            }
+            Requested::Pulling(Some(progress)) => {
+                let text = format!("pulling {}: {progress}", bundle.image);
+                Err(Missing::Waits(text, Some(PROGRESS_CHECK)))
+            }
+            Requested::Waiting => Err(Missing::Waits(format!("{} waits for memory", bundle.image), None)),
             Requested::Failed { error, next } => {
                 let again = match next {
                     Some(NextPull::Now) => None,
-                    // Secrets are read one by one, not watched: that would take permission to list those of all namespaces.
+                    // Secrets are read one by one, not watched: those of all namespaces are not kept in memory.
                     Some(NextPull::After { wait, .. }) if !secrets.is_empty() => {
                         Some(wait.min(CREDENTIALS_CHECK))
                     }
@@ -168,7 +177,8 @@ fn not_unpacked(missing: Vec<(&Bundle, Missing)>) -> Unpacked {
     let (mut again, mut failed, mut waits) = (None::<Duration>, None, Vec::new());
     for (bundle, reason) in missing {
         let (outcome, wait) = match reason {
-            Missing::Waits(text) => {
+            Missing::Waits(text, wait) => {
+                again = again.into_iter().chain(wait).min();
                 waits.push(text);
                 continue;
             }

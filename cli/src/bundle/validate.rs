@@ -36,7 +36,7 @@ pub(crate) struct Validate {
     #[arg(long, short = 'n', value_name = "NAMESPACE", default_value = "operators")]
     install_namespace: String,
     /// Also check the rules of a suite; may be repeated
-    #[arg(long = "suite", value_name = "SUITE", value_enum)]
+    #[arg(long = "suite", value_name = "SUITE", value_enum, alias = "select-optional")]
     suites: Vec<SuiteName>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]

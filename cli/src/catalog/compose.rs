@@ -31,7 +31,7 @@ pub(crate) struct Compose {
     /// Folder to write, with a folder for each reference; it must be empty or absent. Default: the name in the file
     folder: Option<PathBuf>,
     /// Format of the catalog
-    #[arg(short, long, value_parser = form(), default_value = "yaml")]
+    #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
     /// Format of the report
     #[arg(long, value_enum, default_value_t)]

@@ -39,7 +39,7 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "PACKAGE/CHANNEL", value_delimiter = ',')]
     default_channel: Vec<String>,
     /// Format of the catalog
-    #[arg(short, long, value_parser = form(), default_value = "yaml")]
+    #[arg(short, long, value_parser = form(), default_value = "json")]
     output: Form,
     /// Format of the report
     #[arg(long, value_enum, default_value_t)]

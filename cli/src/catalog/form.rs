@@ -1,4 +1,4 @@
-//! The form in which catalogs are written.
+//! The form in which catalogs are written: JSON unless YAML is asked for, in every command, as opm does it.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use olm_opm::Form;

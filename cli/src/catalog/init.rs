@@ -21,6 +21,10 @@ use crate::{output, sources::read_limited};
 /// Largest description or icon in bytes. Icons of published packages have up to 1 MB.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
+/// The help text below the options.
+pub(crate) const HELP: &str = "Examples:
+  olm catalog init argocd-operator -c stable -d README.md -i icon.svg > catalog/argocd-operator/catalog.json";
+
 /// `olm catalog init`
 #[derive(Debug, Args)]
 pub(crate) struct Init {

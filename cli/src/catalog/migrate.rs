@@ -25,7 +25,8 @@ use crate::{
     long_about = "Writes a catalog into a folder: PACKAGE/catalog.json (or .yaml) for each package, catalog.json for \
                   documents without a package, migrated up to the requested level.\n\n\
                   The folder must be empty or absent. It is written completely or not at all.\n\n\
-                  Exit code 0 if the folder was written, 1 if not."
+                  Exit code 0 if the folder was written, 1 if not.",
+    after_help = "Examples:\n  olm catalog migrate quay.io/operatorhubio/catalog:latest ./catalog\n  olm catalog migrate ./catalog ./new --level all -o yaml"
 )]
 pub(crate) struct Migrate {
     /// Catalog: a folder, an OCI image layout (oci:FOLDER[:NAME]) or an image
@@ -48,6 +49,7 @@ impl Migrate {
         let folder = NewFolder::create(&self.folder)?;
         let renderer = Renderer {
             registries: self.registries,
+            authority: None,
             allowed: Allowed::Catalogs,
             level: self.migrations.migrate_level,
             image: None,

@@ -85,6 +85,9 @@ pub(crate) struct Mirror {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
+    /// CA certificate (PEM file) to trust for catalogs that are read over HTTPS
+    #[arg(long, value_name = "FILE")]
+    catalog_ca: Option<PathBuf>,
     #[command(flatten)]
     registries: Registries,
 }
@@ -168,7 +171,7 @@ impl Mirror {
             let source: Source = text.parse()?;
             let reference = self.reference(&source)?;
             let given = Named { source: text.clone(), priority: None };
-            let catalogs = open_given(&[&given], &self.registries, None).await?;
+            let catalogs = open_given(&[&given], &self.registries, self.catalog_ca.as_deref()).await?;
             let mut packages = self.packages.clone();
             if !packages.is_empty() {
                 let [catalog] = catalogs.as_slice() else { bail!("{text}: no catalog") };
@@ -219,7 +222,7 @@ impl Mirror {
         if packages.is_empty() && matches!(source, Source::Image(image) if *image == reference) {
             return Ok(Item::catalog(reference, None));
         }
-        let tree = self.registries.catalog(source, None).await?.tree;
+        let tree = self.registries.catalog(source, self.catalog_ca.as_deref()).await?.tree;
         let folder = tempfile::tempdir().context("creating a folder for the catalog")?;
         let target = folder.path().join("catalog");
         let names = if packages.is_empty() {

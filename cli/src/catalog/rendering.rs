@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
@@ -59,6 +59,8 @@ enum Rendered {
 /// Renders references.
 pub(crate) struct Renderer {
     pub(crate) registries: Registries,
+    /// CA certificate (PEM file) to trust for catalogs of an address.
+    pub(crate) authority: Option<PathBuf>,
     pub(crate) allowed: Allowed,
     pub(crate) level: MigrationLevel,
     /// Gives bundles that have no reference one.
@@ -107,8 +109,8 @@ impl Renderer {
     async fn reference(&self, reference: &str) -> anyhow::Result<Rendered> {
         let source: Source = reference.parse()?;
         let (opened, is_bundle) = match &source {
-            Source::Address(_) if self.allowed != Allowed::BundleImages => {
-                (self.registries.catalog(&source, None).await?, false)
+            Source::Address(_) | Source::Input if self.allowed != Allowed::BundleImages => {
+                (self.registries.catalog(&source, self.authority.as_deref()).await?, false)
             }
             Source::File(_) | Source::Input | Source::Address(_) => {
                 bail!("ref {reference:?} is not a directory: not allowed")

@@ -1,6 +1,6 @@
 //! `olm catalog serve`: a catalog over HTTP, as catalogd serves it in a cluster, and over gRPC, as OLM Classic reads it.
 
-use std::{fmt::Write as _, io::Write, net::SocketAddr, sync::Arc};
+use std::{io::Write, net::SocketAddr, sync::Arc};
 
 use anyhow::{Context as _, bail};
 use catalogd::{CatalogFiles, CatalogStore, Config, ContentServer, Generation, RegistryContent};
@@ -26,7 +26,8 @@ const CHUNK_BYTES: usize = 256 << 10;
 #[command(after_help = "Serves until SIGINT or SIGTERM, then finishes open responses and exits with 0. \
     Exits with 1 if the catalog cannot be read or the address is already in use. Later changes of the catalog are \
     not served. It is not validated, see olm catalog validate. Plain HTTP without authentication: use an address \
-    other than loopback only if everyone may read the catalog.")]
+    other than loopback only if everyone may read the catalog.\n\nExamples:\n  olm catalog serve ./catalog --addr \
+    127.0.0.1:8080\n  olm catalog serve quay.io/operatorhubio/catalog:latest --grpc 127.0.0.1:50051")]
 pub(crate) struct Serve {
     /// Address to listen on, as HOST:PORT; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
@@ -178,10 +179,5 @@ fn reference(tree: &Tree) -> anyhow::Result<String> {
         // Where a file ends is part of what they hold.
         hash.update(bytes.to_le_bytes());
     }
-    let mut digest = "local@sha256:".to_owned();
-    for byte in hash.finalize() {
-        // Writing to a String cannot fail.
-        let _ = write!(digest, "{byte:02x}");
-    }
-    Ok(digest)
+    Ok(format!("local@sha256:{}", olm_object::hex(&hash.finalize())))
 }

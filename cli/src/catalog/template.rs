@@ -54,7 +54,8 @@ enum RenderedForm {
                   basic: a catalog whose bundles are only listed by image. semver: channels derived from the versions \
                   of bundles. substitutes: a catalog, and bundles that replace others in it. Without TYPE, the \
                   template's schema decides.\n\n\
-                  Exit code 0 if the catalog was printed, 1 if not."
+                  Exit code 0 if the catalog was printed, 1 if not.",
+    after_help = "Examples:\n  olm catalog template render semver template.yaml > catalog/catalog.json\n  olm catalog template render basic - -o yaml < template.yaml"
 )]
 pub(crate) struct Render {
     /// TYPE (basic, semver or substitutes) and FILE; without FILE, or with -, the template is read from standard
@@ -76,7 +77,8 @@ pub(crate) struct Render {
     about = "Prints a catalog as a template",
     long_about = "Prints a catalog as a template: with basic, bundles are reduced to their images; with substitutes, \
                   the catalog is used as it is, without substitutions.\n\n\
-                  Exit code 0 if the template was printed, 1 if not."
+                  Exit code 0 if the template was printed, 1 if not.",
+    after_help = "Examples:\n  olm catalog template convert basic ./catalog > template.yaml"
 )]
 pub(crate) struct Convert {
     /// Type of the template
@@ -116,6 +118,7 @@ impl Render {
         let images = template.images();
         let renderer = Renderer {
             registries: self.registries,
+            authority: None,
             allowed: Allowed::BundleImages,
             level: self.migrations.migrate_level,
             image: None,

@@ -52,7 +52,8 @@ impl Held {
         Ok(Self { generation, _folder: folder })
     }
 
-    /// Reads the catalog in an image.
+    /// Reads the catalog in an image. It is a reference, not a [`Source`]: what a cluster names as an image must not open a
+    /// file of the user.
     pub(crate) async fn of_image(image: Reference, registries: &Registries) -> anyhow::Result<Self> {
         let folder = Arc::new(tempfile::tempdir().context("creating a folder for a catalog")?);
         let tree = registries.catalog(&Source::Image(image), None).await?.tree;
@@ -170,13 +171,6 @@ pub(crate) async fn open(
         catalogs.push(Catalog { name, priority, content: Content::Held(held) });
     }
     Ok(catalogs)
-}
-
-/// Reads the catalog in an image.
-pub(super) async fn pull(image: &str, registries: &Registries) -> anyhow::Result<Held> {
-    let folder = Arc::new(tempfile::tempdir().context("creating a folder for a catalog")?);
-    let tree = registries.catalog(&image.parse()?, None).await?.tree;
-    Held::read(&tree, folder, "image")
 }
 
 /// The answer of `<url>/api/v1/all`, in a file.

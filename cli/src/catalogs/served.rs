@@ -20,6 +20,7 @@ use http::{
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use olm_fbc::{CatalogError, Meta, PackageContent, SCHEMA_BUNDLE, SCHEMA_PACKAGE};
+use olm_image::Reference;
 use olm_object::names::is_label;
 use olm_runtime::bounded;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -198,8 +199,8 @@ impl Served {
 
     /// The content of the image, because the server could not be asked.
     async fn image_after(&self, error: anyhow::Error) -> anyhow::Result<Held> {
-        let pulled = held::pull(&self.image, &self.registries).await;
-        pulled.map_err(|other| {
+        let pulled = async { Held::of_image(Reference::parse(&self.image)?, &self.registries).await };
+        pulled.await.map_err(|other| {
             let other = crate::output::causes(&other);
             error.context(format!("neither its server nor its image can be read ({other})"))
         })

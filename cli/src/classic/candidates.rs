@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use catalogd::RegistryContent;
+use clap::ValueEnum;
 use kube::{Api, Client, ResourceExt, api::ListParams, core::NamespaceResourceScope};
 use olm_api_classic::{CatalogSource, ClusterServiceVersion, OperatorGroup, Subscription};
 use olm_classic_core::{
@@ -36,6 +37,24 @@ pub(crate) struct Access<'a> {
     pub(crate) registries: &'a Registries,
     /// The namespace of the catalogs that every namespace sees.
     pub(crate) global: &'a str,
+    /// What is resolved together.
+    pub(crate) scope: Scope,
+}
+
+/// What is resolved together, as the flag of olm-classic says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Resolution {
+    Related,
+    Namespace,
+}
+
+impl From<Resolution> for Scope {
+    fn from(resolution: Resolution) -> Self {
+        match resolution {
+            Resolution::Related => Self::Related,
+            Resolution::Namespace => Self::Namespace,
+        }
+    }
 }
 
 /// Resolves the namespace of a Subscription.
@@ -79,7 +98,7 @@ pub(crate) async fn read(
         global: global.as_deref(),
         subscriptions: &subscriptions,
         csvs: &csvs,
-        scope: Scope::Related,
+        scope: access.scope,
         fails_forward: fails_forward(&groups),
     };
     let (found, more) = candidates(&request, &catalogs, name);

@@ -7,10 +7,11 @@ use std::{
 };
 
 use clap::{
-    Args,
+    Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use olm_crd::{Allowances, Finding, Policy, Verdict, compare};
+use olm_crd::{Allowances, Finding, Policy, Report, Verdict, compare};
+use olm_preflight::stored_objects::{Decision, ReadLimits};
 use olm_text::one_line;
 use serde::Serialize;
 use serde_json::Value;
@@ -46,6 +47,10 @@ pub(crate) struct Check {
     /// --context
     #[arg(long)]
     cluster: bool,
+    /// Who decides about unsafe changes that endanger only stored objects, as in the annotation crd-changes: with
+    /// CheckObjects those that affect none of the objects on the cluster are accepted; implies --cluster
+    #[arg(long, value_enum, default_value_t)]
+    crd_changes: Mode,
     #[command(flatten)]
     connection: Cluster,
     /// Output format
@@ -53,6 +58,15 @@ pub(crate) struct Check {
     output: Format,
     #[command(flatten)]
     registries: Registries,
+}
+
+/// The values of the annotation `crd-changes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum Mode {
+    #[default]
+    Strict,
+    CheckObjects,
 }
 
 fn policy() -> impl TypedValueParser<Value = Policy> {
@@ -77,6 +91,9 @@ pub(crate) struct Definition {
     pub(crate) findings: Vec<Finding>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) objects: Option<Objects>,
+    /// What the objects on the cluster decide about an unsafe change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decision: Option<String>,
 }
 
 /// The change of a definition.
@@ -99,7 +116,8 @@ impl Check {
     async fn answer(&self) -> anyhow::Result<Answer> {
         let mut old = definitions(&self.old, &self.registries).await?;
         let new = definitions(&self.new, &self.registries).await?;
-        let cluster = if self.cluster || self.connection.is_given() {
+        let objects_decide = self.crd_changes == Mode::CheckObjects;
+        let cluster = if self.cluster || objects_decide || self.connection.is_given() {
             Some(CustomResources::connect(&self.connection).await?)
         } else {
             None
@@ -115,14 +133,22 @@ impl Check {
         }
         let mut answer = answer(&old, &new, self.policy, &self.allow)?;
         if let Some(cluster) = &cluster {
+            let mut limits = ReadLimits::full();
             for definition in answer.definitions.iter_mut().filter(|d| d.change == Change::Changed) {
                 let (old, new) = (&old[&definition.name], &new[&definition.name]);
-                definition.objects = Some(if installed.contains(&definition.name) {
-                    cluster.objects(old, new).await?
-                } else {
-                    Objects::without_definition()
-                });
+                if !installed.contains(&definition.name) {
+                    definition.objects = Some(Objects::without_definition());
+                    continue;
+                }
+                definition.objects = Some(cluster.objects(old, new).await?);
+                if !definition.safe {
+                    let report = Report { findings: definition.findings.clone() };
+                    let decision = cluster.decide((old, new, &report), &mut limits).await;
+                    definition.safe = objects_decide && matches!(decision, Decision::Unaffected(_));
+                    definition.decision = Some(decision.to_string());
+                }
             }
+            answer.safe = answer.definitions.iter().all(|definition| definition.safe);
         }
         Ok(answer)
     }
@@ -141,6 +167,7 @@ pub(crate) fn answer(
         safe,
         findings,
         objects: None,
+        decision: None,
     };
     let added = new.keys().filter(|name| !old.contains_key(*name));
     let mut definitions: Vec<_> =
@@ -208,6 +235,7 @@ pub(crate) fn write_definition(text: &mut String, definition: &Definition) {
         (Change::Added, _) => "added",
         (Change::Removed, _) => "REMOVED: its custom resources are deleted with it",
         (Change::Same, _) => "unchanged",
+        (Change::Changed, true) if definition.decision.is_some() => "changed, accepted",
         (Change::Changed, true) => "changed, safe",
         (Change::Changed, false) => "changed, UNSAFE",
     };
@@ -227,5 +255,9 @@ pub(crate) fn write_definition(text: &mut String, definition: &Definition) {
     }
     if let Some(objects) = &definition.objects {
         objects.write(text);
+    }
+    if let Some(decision) = &definition.decision {
+        let verdict = if definition.safe { "accepted by CheckObjects" } else { "CheckObjects" };
+        let _ = writeln!(text, "  {verdict}: {}", one_line(decision));
     }
 }

@@ -7,8 +7,9 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
-use olm_crd::{Note, ObjectImpact, Upgrade, UpgradeImpact};
+use olm_crd::{Note, ObjectImpact, Report, Upgrade, UpgradeImpact};
 use olm_object::text;
+use olm_preflight::stored_objects::{self, Decision, ReadLimits};
 use olm_runtime::{bounded, connect};
 use olm_text::one_line;
 use serde::Serialize;
@@ -45,6 +46,8 @@ struct Named {
     undecided: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lost: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changed: Vec<String>,
 }
 
 /// The custom resources of a cluster.
@@ -65,6 +68,15 @@ impl CustomResources {
         let Some(live) = live else { return Ok(false) };
         definition["status"] = live.data["status"].clone();
         Ok(true)
+    }
+
+    /// What the objects decide about an unsafe change, as the controller asks them.
+    pub(crate) async fn decide(
+        &self,
+        change: (&Value, &Value, &Report),
+        limits: &mut ReadLimits,
+    ) -> Decision {
+        stored_objects::decide(&self.client, "you", change, limits).await
     }
 
     /// Validates all objects of the definition.
@@ -126,11 +138,10 @@ impl Named {
         let notes = |notes: Vec<Note>| {
             notes.into_iter().map(|note| format!("{}: {}", note.path, note.text)).collect::<Vec<_>>()
         };
-        let ObjectImpact { violations, invalid_already, undecided, lost } = impact;
-        let named =
-            Self { object, invalid: notes(violations), invalid_already, undecided: notes(undecided), lost };
-        let changes = !named.invalid.is_empty() || !named.undecided.is_empty() || !named.lost.is_empty();
-        changes.then_some(named)
+        let is_affected = !impact.is_harmless();
+        let ObjectImpact { violations, invalid_already, undecided, lost, changed } = impact;
+        let (invalid, undecided) = (notes(violations), notes(undecided));
+        is_affected.then_some(Self { object, invalid, invalid_already, undecided, lost, changed })
     }
 }
 
@@ -143,7 +154,7 @@ impl Objects {
     pub(crate) fn write(&self, text: &mut String) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  objects  {}", self.summary);
-        for Named { object, invalid, invalid_already, undecided, lost } in &self.named {
+        for Named { object, invalid, invalid_already, undecided, lost, changed } in &self.named {
             let already = if *invalid_already { " (already)" } else { "" };
             for note in invalid {
                 let _ = writeln!(text, "    {object}  invalid{already}: {}", one_line(note));
@@ -153,6 +164,9 @@ impl Objects {
             }
             for field in lost {
                 let _ = writeln!(text, "    {object}  loses {}", one_line(field));
+            }
+            for field in changed {
+                let _ = writeln!(text, "    {object}  may be read with another value of {}", one_line(field));
             }
         }
     }

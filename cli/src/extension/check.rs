@@ -11,7 +11,8 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, ResourceExt};
 use olm_api::{
-    ConditionType::{Ready, Serving},
+    ConditionType::{Progressing, Ready, Serving},
+    Conditions,
     v1::{AvailabilityMode, ClusterCatalog, ClusterExtension},
 };
 use olm_runtime::{api_text, if_exists};
@@ -24,10 +25,14 @@ use crate::{
 };
 
 /// The help text below the options.
-pub(crate) const HELP: &str = "The controller and its Lease, the admission policies that protect ServiceAccounts, catalogs, the namespace and
+pub(crate) const HELP: &str = "The controllers and their Leases, the admission policies that protect ServiceAccounts, catalogs, the namespace and
 ServiceAccount of each extension, extensions that are not ready, and what an upstream installation left behind.
 
-Exit codes: 0 all is well, 1 error, 2 something is wrong.";
+Exit codes: 0 all is well, 1 error, 2 something is wrong.
+
+Examples:
+  olm check
+  olm check -o json";
 
 /// A Lease that was not renewed for as long has no holder.
 const RENEWED: Duration = Duration::from_mins(3);
@@ -66,7 +71,7 @@ impl Check {
         let client = self.cluster.client().await?;
         let namespace = &self.system_namespace;
         let mut findings = deployments(&client, namespace).await?;
-        findings.push(lease(&client, namespace).await?);
+        findings.extend(leases(&client, namespace).await?);
         findings.extend(policies(&client, namespace).await);
         findings.extend(list::<ClusterCatalog>(&client).await?.iter().filter_map(catalog));
         for extension in list::<ClusterExtension>(&client).await? {
@@ -109,20 +114,28 @@ async fn deployments(client: &Client, namespace: &str) -> anyhow::Result<Vec<Fin
     Ok(findings)
 }
 
-async fn lease(client: &Client, namespace: &str) -> anyhow::Result<Finding> {
-    let name = operator_controller::LEASE;
+/// The Lease of operator-controller, and that of catalogd where it is installed on its own.
+async fn leases(client: &Client, namespace: &str) -> anyhow::Result<Vec<Finding>> {
+    let own = lease(client, namespace, operator_controller::LEASE).await?;
+    let (what, absent) = (format!("Lease {}", operator_controller::LEASE), "absent: leader election is off");
+    let own = own.unwrap_or_else(|| ok(what, absent));
+    Ok(std::iter::once(own).chain(lease(client, namespace, catalogd::LEASE).await?).collect())
+}
+
+/// What there is to say of a Lease; nothing if there is none.
+async fn lease(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Option<Finding>> {
     let api: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let found = if_exists(api.get(name)).await.with_context(|| format!("reading Lease {name}"))?;
     let what = format!("Lease {name}");
-    let Some(lease) = found else { return Ok(ok(what, "absent: leader election is off")) };
+    let Some(lease) = found else { return Ok(None) };
     let spec = lease.spec.unwrap_or_default();
     let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
     let renewed = spec.renew_time.map(|time| Timestamp::now().duration_since(time.0));
-    Ok(match (holder, renewed) {
+    Ok(Some(match (holder, renewed) {
         (Some(holder), Some(age)) if age.unsigned_abs() < RENEWED => ok(what, format!("held by {holder}")),
         (Some(holder), _) => wrong(what, format!("{holder} does not renew it: no controller is running")),
         (None, _) => wrong(what, "it has no holder: no controller is running"),
-    })
+    }))
 }
 
 async fn policies(client: &Client, namespace: &str) -> Vec<Finding> {
@@ -146,9 +159,17 @@ fn catalog(catalog: &ClusterCatalog) -> Option<Finding> {
     }
     let conditions = catalog.status.clone().unwrap_or_default().conditions;
     Some(match conditions.find(Ready).filter(|_| !conditions.is_true(Serving)) {
-        None if conditions.is_true(Serving) => ok(what, "serving"),
+        None if conditions.is_true(Serving) => ok(what, serving(&conditions)),
         None => wrong(what, "it is not served"),
         Some(ready) => wrong(what, format!("it is not served: {}", ready.message)),
+    })
+}
+
+/// The state of a catalog that is served, with the obstacle to newer content.
+fn serving(conditions: &Conditions) -> String {
+    let failing = conditions.find(Progressing).filter(|progressing| progressing.reason != "Succeeded");
+    failing.map_or("serving".to_owned(), |why| {
+        format!("serving; note: newer content cannot be fetched: {}", why.message)
     })
 }
 
@@ -179,7 +200,7 @@ async fn extension_findings(client: &Client, extension: &ClusterExtension) -> an
     Ok(vec![match conditions.find(Ready) {
         Some(ready) if ready.status == "True" => ok(what, "ready"),
         Some(ready) => wrong(what, ready.message.clone()),
-        None => wrong(what, "the controller has not looked at it yet"),
+        None => wrong(what, "the controller has not reported on it yet"),
     }])
 }
 
@@ -198,4 +219,35 @@ fn text(findings: &[Finding]) -> String {
         let _ = write!(text, "{} wrong", output::counted(count, "thing"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_catalog_that_is_served_and_not_refreshed_is_well_with_a_note() {
+        let of = |reason: &str| {
+            let condition = |type_: &str, reason: &str, message: &str| {
+                json!({"type": type_, "status": "True", "reason": reason, "message": message,
+                       "lastTransitionTime": "2026-01-01T00:00:00Z"})
+            };
+            let one = json!({
+                "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterCatalog", "metadata": {"name": "c"},
+                "spec": {"source": {"type": "Image", "image": {"ref": "registry.example.com/c:v1"}}},
+                "status": {"conditions": [
+                    condition("Serving", "Available", ""), condition("Progressing", reason, "registry away"),
+                ]},
+            });
+            catalog(&serde_json::from_value(one).unwrap()).unwrap()
+        };
+        let (fresh, old) = (of("Succeeded"), of("Retrying"));
+        assert_eq!((fresh.ok, fresh.message.as_str()), (true, "serving"));
+        assert_eq!(
+            (old.ok, old.message.as_str()),
+            (true, "serving; note: newer content cannot be fetched: registry away")
+        );
+    }
 }

@@ -26,6 +26,11 @@ const PAGE_EVENTS: u32 = 500;
 /// Pages that are read.
 const PAGES_MAX: usize = 20;
 
+/// The help text below the options.
+pub(crate) const HELP: &str = "Examples:
+  olm events
+  olm events lighthouse --watch";
+
 /// `olm events`
 #[derive(Debug, Args)]
 pub(crate) struct Events {

@@ -1,11 +1,14 @@
 //! `olm explain`: everything between the catalogs and the Pods of an extension.
 
+mod catalog;
+mod objects;
 mod workloads;
 
 use std::{fmt::Write as _, io::Write};
 
 use anyhow::bail;
 use clap::Args;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Api, Client, ResourceExt};
 use olm_api::v1::{ClusterCatalog, ClusterExtension};
@@ -15,12 +18,16 @@ use olm_text::one_line;
 use operator_controller::plan::{CatalogAnswer, Next, PlanError};
 use serde_json::{Value, json};
 
+use self::{
+    catalog::{CLUSTER_CATALOG, CatalogView},
+    objects::Objects,
+};
 use super::{
     planning::Planning,
     revisions::{extension, revisions},
 };
 use crate::{
-    classic::{Access, PlanView, SUBSCRIPTION, SourceView, SubscriptionView},
+    classic::{Access, CsvView, PlanView, Resolution, SUBSCRIPTION, SourceView, SubscriptionView},
     cluster::{Cluster, list},
     output::{self, Format, below, columns},
     status::{facts::Status, may_use},
@@ -33,41 +40,49 @@ const REJECTED_MAX: usize = 20;
 const CATALOG_SOURCE: [&str; 3] = ["catalogsource", "catalogsources", "catsrc"];
 /// The names of the kind InstallPlan.
 const INSTALL_PLAN: [&str; 3] = ["installplan", "installplans", "ip"];
+/// The names of the kind ClusterServiceVersion.
+const VERSION: [&str; 4] = ["clusterserviceversion", "clusterserviceversions", "csv", "csvs"];
 
 /// The help text below the options.
 pub(crate) const HELP: &str = "In order: the extension with its conditions, its revisions, and the catalogs that have its package or cannot be read;
-which bundle they give it now, and why not another; its ServiceAccount and the permissions that it lacks; its workloads,
-with the reason of each Pod that does not run. Of a CatalogSource of OLM Classic: its type and content, the state of its
+which bundle they give it now, and why not another; its ServiceAccount and the permissions that it lacks; the objects of
+its newest revision, and whether they exist; its workloads, with the reason of each Pod that does not run. Of a
+ClusterCatalog: its source, whether it is served, what helps, and the extensions that use it. Of a CatalogSource of OLM Classic: its type and content, the state of its
 connection, and whether it is served. Of a Subscription of OLM Classic: what it asks for, its state, its conditions with
 what helps, its InstallPlan and ClusterServiceVersion, and the versions that its catalog offers. Of an InstallPlan of OLM
-Classic: what it installs and in whose name, the steps that are not carried out, and what it waits for.
+Classic: what it installs and in whose name, the steps that are not carried out, and what it waits for. Of a
+ClusterServiceVersion of OLM Classic: its phase with the reason, what helps, and what it needs and whether that is there.
 
 Examples:
   olm explain lighthouse
+  olm explain clustercatalog community
   olm explain catalogsource community -n olm
   olm explain subscription lighthouse -n operators
   olm explain subscription lighthouse -n operators --candidates
   olm explain installplan install-x7k2p -n operators
+  olm explain csv lighthouse.v1.2.0 -n operators
   olm explain lighthouse -o json";
 
 /// `olm explain`
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Name of the ClusterExtension, or subscription, installplan or catalogsource before a name
-    #[arg(value_name = "EXTENSION | subscription | installplan | catalogsource")]
+    /// Name of the ClusterExtension, or clustercatalog, subscription, installplan, csv or catalogsource before a name
+    #[arg(value_name = "EXTENSION | clustercatalog | subscription | installplan | csv | catalogsource")]
     extension: String,
-    /// Name of the Subscription, InstallPlan or CatalogSource
+    /// Name of the ClusterCatalog, Subscription, InstallPlan, ClusterServiceVersion or CatalogSource
     name: Option<String>,
-    /// Namespace of the Subscription, InstallPlan or CatalogSource. Default: that of the kubeconfig
+    /// Namespace of that object. Default: that of the kubeconfig
     #[arg(long, short, requires = "name")]
     namespace: Option<String>,
-    /// Of a Subscription: say of each bundle that it could have why it is chosen or not. The images of the CatalogSources are
-    /// pulled
+    /// Explain for each candidate of a Subscription why it is chosen or not. Pulls the images of the CatalogSources
     #[arg(long, requires = "name")]
     candidates: bool,
     /// For --candidates: namespace of the CatalogSources that every namespace sees
     #[arg(long, value_name = "NAMESPACE", default_value = "olm")]
     global_namespace: String,
+    /// For --candidates: what olm-classic resolves together, as its flag --resolution says
+    #[arg(long, value_enum, default_value = "related", ignore_case = true)]
+    resolution: Resolution,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -84,11 +99,19 @@ impl Explain {
         if let Some(name) = &self.name {
             let kind = self.extension.to_ascii_lowercase();
             let namespace = self.namespace.as_deref().unwrap_or(&config.default_namespace);
+            if CLUSTER_CATALOG.contains(&kind.as_str()) {
+                if self.namespace.is_some() {
+                    bail!("clustercatalog {name}: a ClusterCatalog has no namespace: leave --namespace out");
+                }
+                let catalog = CatalogView::read(&client, name).await?;
+                return output::answer(out, self.output, &catalog, |one| one.detail().trim_end().to_owned());
+            }
             if SUBSCRIPTION.contains(&kind.as_str()) {
                 let mut found = SubscriptionView::read(&client, namespace, name).await?;
                 if self.candidates {
                     let registries = self.planning.registries();
-                    let access = Access { registries, global: &self.global_namespace };
+                    let scope = self.resolution.into();
+                    let access = Access { registries, global: &self.global_namespace, scope };
                     found = Box::pin(found.weigh(&client, access)).await?;
                 }
                 return output::answer(out, self.output, &found, |one| one.detail().trim_end().to_owned());
@@ -97,9 +120,13 @@ impl Explain {
                 let plan = PlanView::read(&client, namespace, name).await?;
                 return output::answer(out, self.output, &plan, |plan| plan.detail().trim_end().to_owned());
             }
+            if VERSION.contains(&kind.as_str()) {
+                let csv = CsvView::read(&client, namespace, name).await?;
+                return output::answer(out, self.output, &csv, |csv| csv.detail().trim_end().to_owned());
+            }
             if !CATALOG_SOURCE.contains(&kind.as_str()) {
                 bail!(
-                    "{:?} {name}: give the name of a ClusterExtension, or subscription, installplan or catalogsource and a name",
+                    "{:?} {name}: give the name of a ClusterExtension, or clustercatalog, subscription, installplan, csv or catalogsource and a name",
                     self.extension
                 );
             }
@@ -115,17 +142,20 @@ impl Explain {
             Ok(answer) => answer.catalogs.contains(&catalog.name_any()),
             Err(_) => may_use(&seen, catalog),
         });
-        let status = Status::of(std::slice::from_ref(&seen), &sets, &catalogs);
+        let status = Status::of(std::slice::from_ref(&seen), &sets, &catalogs, Timestamp::now());
         let resolution = resolution(answer);
         let account = account(&client, &seen, next).await;
+        let objects = Objects::of(&client, &plans.planner, &sets).await;
         let workloads = workloads::workloads(&client, &seen).await?;
         let answer = json!({
-            "status": status, "resolution": resolution, "serviceAccount": account, "workloads": workloads,
+            "status": status, "resolution": resolution, "serviceAccount": account, "objects": objects,
+            "workloads": workloads,
         });
         output::answer(out, self.output, &answer, |_| {
             let mut text = status.detail();
             write_resolution(&mut text, &resolution);
             write_account(&mut text, &account);
+            text.push_str(&objects.text());
             text.push_str(&workloads::text(&workloads));
             text.trim_end().to_owned()
         })
@@ -242,7 +272,8 @@ fn write_account(text: &mut String, account: &Value) {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "ServiceAccount\n  {namespace}/{} {}", one_line(name), one_line(&exists));
     for missing in account["missingPermissions"].as_array().into_iter().flatten() {
-        let _ = writeln!(text, "  lacks {}", one_line(missing.as_str().unwrap_or_default()));
+        let _ =
+            writeln!(text, "  is missing the permission {}", one_line(missing.as_str().unwrap_or_default()));
     }
     text.push_str("Next revision\n");
     match olm_object::text(account, "/nextRevision") {

@@ -15,6 +15,11 @@ use crate::{
     output::{self, Format, columns},
 };
 
+/// The help text below the options.
+pub(crate) const HELP: &str = "Examples:
+  olm history lighthouse
+  olm history lighthouse -o json";
+
 /// `olm history`
 #[derive(Debug, Args)]
 pub(crate) struct History {

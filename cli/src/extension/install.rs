@@ -32,7 +32,8 @@ use crate::{
 pub(crate) const HELP: &str = "The plan lists the namespace, the ServiceAccount with exactly the permissions that the bundle needs, the ClusterExtension,
 and every object that the controller will create. Nothing that exists already is overwritten. The extension is pinned to
 the version that was shown; \"olm upgrade\" moves it, or give a range and --follow. A bundle that only knows its own or a
-single namespace gets watchNamespace: its own, unless --watch-namespace or --config says otherwise.
+single namespace gets watchNamespace: its own, unless --watch-namespace or --config says otherwise. The extension gets a
+deletion guard: it cannot be deleted while that would delete custom resources.
 
 Exit codes: 0 installed, 1 error, 2 the plan is blocked or something is missing, nothing was changed.
 
@@ -54,6 +55,9 @@ pub(crate) struct Install {
     /// The ClusterCatalog to install from; default: the one with the highest priority that has the package
     #[arg(long, value_name = "NAME")]
     catalog: Option<String>,
+    /// Let the extension be deleted although that deletes custom resources: without the annotation deletion-guard
+    #[arg(long)]
+    no_deletion_guard: bool,
     /// Print the manifests instead of applying them
     #[arg(long, short, value_enum, conflicts_with_all = ["yes", "dry_run"])]
     output: Option<ManifestFormat>,
@@ -100,6 +104,7 @@ impl Install {
             target: Target { version: Some(version.to_owned()), ..Target::default() },
             follow: false,
             catalog: Some(catalog.to_owned()),
+            no_deletion_guard: true,
             output: None,
             settings,
         }
@@ -178,6 +183,7 @@ impl Install {
             namespace: self.settings.namespace.clone().unwrap_or_else(|| name.clone()),
             account: self.settings.service_account.clone(),
             is_named: self.settings.name.is_some(),
+            is_guarded: !self.no_deletion_guard,
             name,
             config,
         })

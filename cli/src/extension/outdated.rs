@@ -3,14 +3,15 @@
 use std::io::Write;
 
 use clap::Args;
+use jiff::Timestamp;
 use kube::ResourceExt;
 use olm_api::{
     ConditionType::UpdateAvailable,
-    names::{MAJOR_UPDATES_ANNOTATION, PAUSED_ANNOTATION, ROLLBACK_TO_ANNOTATION},
+    names::{MAJOR_UPDATES_ANNOTATION, ROLLBACK_TO_ANNOTATION},
     v1::ClusterExtension,
 };
 use olm_runtime::connect;
-use operator_controller::plan::Planner;
+use operator_controller::{is_paused, plan::Planner};
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
@@ -35,6 +36,9 @@ Examples:
 /// `olm outdated`
 #[derive(Debug, Args)]
 pub(crate) struct Outdated {
+    /// Only extensions that are installed in this namespace
+    #[arg(long, short = 'n', value_name = "NAMESPACE")]
+    namespace: Option<String>,
     /// Output format
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
@@ -66,7 +70,10 @@ enum Newer {
 impl Outdated {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let config = self.cluster.config().await?;
-        let extensions: Vec<ClusterExtension> = list(&connect(config.clone())?).await?;
+        let mut extensions: Vec<ClusterExtension> = list(&connect(config.clone())?).await?;
+        if let Some(namespace) = &self.namespace {
+            extensions.retain(|extension| extension.spec.namespace == *namespace);
+        }
         // The catalogs are asked only where the controller has not reported anything.
         let (plans, mut rows) = (OnceCell::new(), Vec::new());
         for extension in &extensions {
@@ -77,7 +84,7 @@ impl Outdated {
                 let plans = plans.get_or_try_init(|| self.planning.plans(&config, true)).await?;
                 asked(&plans.planner, extension, &installed).await
             };
-            rows.extend(row(extension, installed, newer));
+            rows.extend(row(extension, installed, newer, Timestamp::now()));
         }
         output::answer(out, self.output, &rows, |rows| table(rows))?;
         if rows.is_empty() { Ok(()) } else { Err(Differs.into()) }
@@ -115,20 +122,20 @@ async fn asked(planner: &Planner, extension: &ClusterExtension, installed: &str)
     }
 }
 
-fn row(extension: &ClusterExtension, installed: String, newer: Newer) -> Option<Row> {
+fn row(extension: &ClusterExtension, installed: String, newer: Newer, now: Timestamp) -> Option<Row> {
     let (available, note) = match newer {
         Newer::None => return None,
-        Newer::Version(version) => (Some(version), held_back(extension)),
+        Newer::Version(version) => (Some(version), held_back(extension, now)),
         Newer::Unknown(why) => (None, format!("not known: {why}")),
     };
     Some(Row { extension: extension.name_any(), installed, available, note })
 }
 
 /// What keeps the extension from upgrading by itself.
-fn held_back(extension: &ClusterExtension) -> String {
+fn held_back(extension: &ClusterExtension, now: Timestamp) -> String {
     let name = extension.name_any();
     let is_set = |annotation: &str| extension.annotations().contains_key(annotation);
-    if is_set(PAUSED_ANNOTATION) {
+    if is_paused(extension, now) {
         return format!("paused: olm resume {name}");
     }
     if is_set(ROLLBACK_TO_ANNOTATION) {
@@ -179,7 +186,7 @@ mod tests {
             }]);
             let extension = extension(&json!("1.0.0"), &json!({}), &condition);
             let newer = reported(&extension).expect("reported");
-            row(&extension, "1.0.0".into(), newer)
+            row(&extension, "1.0.0".into(), newer, Timestamp::UNIX_EPOCH)
         };
         let found = of("True", "1.1.0").expect("outdated");
         assert_eq!(found.available.as_deref(), Some("1.1.0"));
@@ -192,8 +199,14 @@ mod tests {
 
     #[test]
     fn what_holds_an_extension_back_is_named_with_the_remedy() {
-        let paused = extension(&json!("1.0.0"), &json!({PAUSED_ANNOTATION: "true"}), &json!([]));
-        assert_eq!(held_back(&paused), "paused: olm resume light");
+        let held_back = |one: &ClusterExtension| super::held_back(one, Timestamp::UNIX_EPOCH);
+        let paused = |value: &str| {
+            let annotations = json!({olm_api::names::PAUSED_ANNOTATION: value});
+            extension(&json!("1.0.0"), &annotations, &json!([]))
+        };
+        assert_eq!(held_back(&paused("true")), "paused: olm resume light");
+        assert_eq!(held_back(&paused("2030-01-31T08:00:00Z")), "paused: olm resume light");
+        assert_eq!(held_back(&paused("1969-01-31T08:00:00Z")), "version is 1.0.0: olm upgrade light");
         let back = extension(&json!(null), &json!({ROLLBACK_TO_ANNOTATION: "1"}), &json!([]));
         assert_eq!(held_back(&back), "rolled back: olm upgrade light");
         let major = extension(&json!(null), &json!({MAJOR_UPDATES_ANNOTATION: "Block"}), &json!([]));

@@ -2,14 +2,25 @@
 
 use std::io::Write;
 
+use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use olm_api::names::PAUSED_ANNOTATION;
+use operator_controller::is_paused;
 use serde_json::json;
 
 use super::{change::change, revisions::extension};
 use crate::cluster::Cluster;
+
+/// The help text of `olm pause` below the options.
+pub(crate) const PAUSE_HELP: &str = "Examples:
+  olm pause lighthouse
+  olm pause lighthouse --until 2030-01-31T08:00:00Z";
+
+/// The help text of `olm resume` below the options.
+pub(crate) const RESUME_HELP: &str = "Examples:
+  olm resume lighthouse";
 
 /// `olm pause`
 #[derive(Debug, Args)]
@@ -34,6 +45,9 @@ pub(crate) struct Resume {
 
 impl Pause {
     pub(crate) async fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        if let Some(until) = self.until.filter(|until| *until <= Timestamp::now()) {
+            bail!("--until {until}: this time is over, so nothing would be paused: give a later one");
+        }
         let client = self.cluster.client().await?;
         let seen = extension(&client, &self.extension).await?;
         let value = self.until.map_or("true".to_owned(), |until| until.to_string());
@@ -58,8 +72,10 @@ impl Resume {
             return Ok(());
         }
         let patch = json!({"metadata": {"annotations": {PAUSED_ANNOTATION: null}}});
+        let was_paused = is_paused(&seen, Timestamp::now());
         change(&client, &seen, patch).await?;
-        writeln!(out, "{name}: upgrades continue")?;
+        let result = if was_paused { "upgrades continue" } else { "the pause was over already" };
+        writeln!(out, "{name}: {result}")?;
         Ok(())
     }
 }

@@ -13,7 +13,8 @@ use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
 use kube::{Api, Client, ResourceExt};
 use olm_api::{
-    ConditionType::{Progressing, Serving},
+    ConditionType::{Progressing, Serving, Stalled},
+    Conditions,
     names::{GROUP, INSTALLED_FOR_ANNOTATION},
     v1::{ClusterCatalog, ClusterExtension},
 };
@@ -240,11 +241,15 @@ async fn served(client: &Client, name: &str, content: &CanonicalReference) -> an
     let bar = Bar::new("waiting for", 1);
     loop {
         let live = if_exists(api.get(name)).await.context("reading the catalog")?;
-        let status = live.ok_or_else(|| anyhow!("ClusterCatalog {name} is gone"))?.status.unwrap_or_default();
+        let live = live.ok_or_else(|| anyhow!("ClusterCatalog {name} is gone"))?;
+        let (live_generation, status) = (live.metadata.generation, live.status.unwrap_or_default());
         let is_served = status.conditions.is_true(Serving);
         if is_served && status.resolved_source.is_some_and(|source| source.image.ref_ == content.to_string())
         {
             return Ok(());
+        }
+        if let Some(why) = stalled(&status.conditions, live_generation) {
+            bail!("the cluster cannot serve ClusterCatalog {name}: {why}");
         }
         let why = status.conditions.find(Progressing).map(|condition| condition.message.clone());
         if begun.elapsed() > SERVED {
@@ -254,6 +259,12 @@ async fn served(client: &Client, name: &str, content: &CanonicalReference) -> an
         bar.note(format!("ClusterCatalog {name}"));
         tokio::time::sleep(INTERVAL).await;
     }
+}
+
+/// What a person has to do about the catalog as it is now.
+fn stalled(conditions: &Conditions, generation: Option<i64>) -> Option<&str> {
+    let found = conditions.find(Stalled).filter(|stalled| stalled.status == "True")?;
+    (found.observed_generation >= generation).then_some(found.message.as_str())
 }
 
 /// The catalog of this name, if this command created it for the extension.
@@ -300,4 +311,24 @@ async fn created_namespace(
     Ok(found.filter(is_newer).map(|namespace| {
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "uid": namespace.uid()}})
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalog_that_needs_a_person_is_not_waited_for() {
+        let conditions = |type_: &str| {
+            let one = json!([{
+                "type": type_, "status": "True", "reason": "Blocked", "message": "push it", "observedGeneration": 2,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]);
+            serde_json::from_value::<Conditions>(one).unwrap()
+        };
+        assert_eq!(stalled(&conditions("Stalled"), Some(2)), Some("push it"));
+        // It was said of the image before.
+        assert_eq!(stalled(&conditions("Stalled"), Some(3)), None);
+        assert_eq!(stalled(&conditions("Reconciling"), Some(2)), None);
+    }
 }

@@ -11,7 +11,7 @@ use kube::{
     api::{DeleteParams, Preconditions},
 };
 use olm_api::{
-    names::{DELETION_POLICY_ANNOTATION, INSTALLED_FOR_ANNOTATION},
+    names::{DELETION_GUARD_ANNOTATION, DELETION_POLICY_ANNOTATION, INSTALLED_FOR_ANNOTATION},
     v1::ClusterExtension,
 };
 use olm_object::text;
@@ -28,12 +28,14 @@ use super::{
     revisions::extension,
     waiting::Patience,
 };
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, list};
 
 /// The help text below the options.
 pub(crate) const HELP: &str = "Uninstalling deletes everything that the extension installed: its CRDs too, and with them every custom resource of their
 kinds in every namespace. --keep-crds keeps CRDs and custom resources, --orphan keeps everything and only stops managing
-it. The ServiceAccount and roles that \"olm install\" created are removed at the end; the namespace stays.
+it. An extension with a deletion guard is not removed while it has custom resources; \"olm snapshot\" saves them in a file.
+The ServiceAccount and roles that \"olm install\" created are removed at the end, which --no-wait does not wait for: they
+stay then, and are listed. They also stay while another extension uses the ServiceAccount. The namespace stays.
 
 Exit codes: 0 removed, 1 error.
 
@@ -73,13 +75,24 @@ impl Uninstall {
         let name = &self.extension;
         let policy = self.policy(&seen);
         let data = Data::of(&client, &seen).await?;
-        let ours = if policy == "Orphan" { Vec::new() } else { created(&client, &seen).await? };
+        let users = others_with_its_account(&client, &seen).await?;
+        let removes = policy != "Orphan" && users.is_empty();
+        let ours = if removes { created(&client, &seen).await? } else { Vec::new() };
         write!(out, "{}", visible(&data.text(name, policy)))?;
         let namespace = &seen.spec.namespace;
+        let sign = if self.patience.no_wait { ' ' } else { '-' };
         for object in &ours {
-            writeln!(out, "{}", visible(&format!("  - {}", label(object))))?;
+            writeln!(out, "{}", visible(&format!("  {sign} {}", label(object))))?;
+        }
+        if !users.is_empty() {
+            let users = users.join(", ");
+            writeln!(out, "Its ServiceAccount and roles stay, because other extensions use them: {users}")?;
         }
         writeln!(out, "Namespace {namespace} stays")?;
+        let is_guarded = policy == "Delete" && seen.annotations().contains_key(DELETION_GUARD_ANNOTATION);
+        if is_guarded && data.objects() > 0 {
+            return refused(name, out);
+        }
         if !self.consent.ask(&data.question(name, policy))? {
             return Ok(());
         }
@@ -88,9 +101,24 @@ impl Uninstall {
             let written = change(&client, &seen, patch).await?;
             self.patience.keeps(&client, &written, policy, out).await?;
         }
+        if is_guarded && !self.patience.counted(&client, &seen).await? && data.is_counted() {
+            writeln!(
+                out,
+                "The ServiceAccount of {name} may not list its custom resources. There are none, so the deletion guard is removed"
+            )?;
+            let patch = json!({"metadata": {"annotations": {DELETION_GUARD_ANNOTATION: null}}});
+            change(&client, &seen, patch).await?;
+        }
         self.delete(&client, &seen).await?;
         if self.patience.no_wait {
-            return Ok(writeln!(out, "{name}: is being removed")?);
+            writeln!(out, "{name}: is being removed")?;
+            if !ours.is_empty() {
+                writeln!(out, "These stay, because nothing waited until {name} no longer needs them:")?;
+            }
+            for object in &ours {
+                writeln!(out, "{}", visible(&format!("  {}", label(object))))?;
+            }
+            return Ok(());
         }
         self.patience.gone(&client, &seen, out).await?;
         for object in &ours {
@@ -133,6 +161,14 @@ impl Uninstall {
     }
 }
 
+/// The other extensions that use the ServiceAccount of this one, such as those that were created for what it requires.
+async fn others_with_its_account(client: &Client, seen: &ClusterExtension) -> anyhow::Result<Vec<String>> {
+    let uses = |one: &ClusterExtension| (one.spec.namespace.clone(), one.spec.service_account.clone());
+    let all: Vec<ClusterExtension> = list(client).await?;
+    let is_user = |one: &&ClusterExtension| uses(one) == uses(seen) && one.name_any() != seen.name_any();
+    Ok(all.iter().filter(is_user).map(ResourceExt::name_any).collect())
+}
+
 /// The ServiceAccount, roles and bindings that `olm install` created for the extension; bindings first, so that nothing is
 /// bound to what is gone.
 async fn created(client: &Client, seen: &ClusterExtension) -> anyhow::Result<Vec<Value>> {
@@ -167,4 +203,13 @@ pub(crate) async fn remove(client: &Client, object: &Value) -> anyhow::Result<()
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
         deleted => deleted.map(drop).with_context(|| format!("deleting {}", label(object))),
     }
+}
+
+/// Says why an extension is not removed, and the ways on.
+fn refused(name: &str, out: &mut dyn Write) -> anyhow::Result<()> {
+    writeln!(out, "The deletion guard does not let {name} be removed with custom resources. Three ways on:")?;
+    writeln!(out, "  delete the custom resources")?;
+    writeln!(out, "  olm uninstall {name} --keep-crds")?;
+    writeln!(out, "  kubectl annotate clusterextension {name} {DELETION_GUARD_ANNOTATION}-")?;
+    bail!("custom resources would be deleted with {name}: nothing was changed")
 }

@@ -4,14 +4,15 @@ use std::{fmt::Write as _, io::Write};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use jiff::Timestamp;
 use kube::ResourceExt;
-use olm_api::{
-    names::{PAUSED_ANNOTATION, ROLLBACK_TO_ANNOTATION},
-    v1::ClusterExtension,
-};
+use olm_api::{names::ROLLBACK_TO_ANNOTATION, v1::ClusterExtension};
 use olm_runtime::connect;
 use olm_text::{one_line, visible};
-use operator_controller::plan::{NewRevision, Next};
+use operator_controller::{
+    is_paused,
+    plan::{NewRevision, Next},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -95,7 +96,7 @@ impl Upgrade {
         let plans = self.planning.plans(&config, true).await?;
         let seen = super::revisions::extension(&client, &self.extension).await?;
         let name = &self.extension;
-        if seen.annotations().contains_key(PAUSED_ANNOTATION) {
+        if is_paused(&seen, Timestamp::now()) {
             bail!("{name} is paused, so it would not be upgraded: run \"olm resume {name}\" first");
         }
         let revision = match Box::pin(plans.planner.next(&self.target.of(&seen)?)).await? {

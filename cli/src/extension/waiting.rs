@@ -11,13 +11,13 @@ use clap::Args;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use olm_api::{
-    ConditionType::{Available, Progressing, Ready, Stalled},
+    ConditionType::{Available, DeletionGuarded, Progressing, Ready, Stalled},
     Conditions,
     names::{OWNER_NAME_LABEL, PLAN_DIGEST_ANNOTATION},
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_runtime::{bounded, if_exists};
-use olm_text::one_line;
+use olm_text::{counted, one_line};
 
 use super::revisions::{bundle, extension, has_rolled_out, latest_active, revisions, rolled_back_to};
 use crate::progress::Bar;
@@ -82,6 +82,26 @@ impl Patience {
                 bail!("{name} is stalled: {why}");
             }
             self.pause(&lines, &name).await?;
+        }
+    }
+
+    /// Waits until the deletion guard has counted no custom resources, for half a minute at most.
+    ///
+    /// Returns whether the controller can count them.
+    pub(crate) async fn counted(self, client: &Client, seen: &ClusterExtension) -> anyhow::Result<bool> {
+        let begun = Instant::now();
+        loop {
+            let live = extension(client, &seen.name_any()).await?;
+            let generation = live.metadata.generation;
+            let conditions = live.status.unwrap_or_default().conditions;
+            let status = current(&conditions, DeletionGuarded, generation).map(|c| c.status.as_str());
+            if status == Some("Unknown") {
+                return Ok(false);
+            }
+            if status == Some("False") || conditions.is_empty() || begun.elapsed() > STALLED {
+                return Ok(true);
+            }
+            tokio::time::sleep(INTERVAL).await;
         }
     }
 
@@ -150,8 +170,8 @@ impl Patience {
         if lines.begun.elapsed() > limit {
             let last = lines.last.as_deref().unwrap_or("nothing was reported");
             bail!(
-                "{name} is not done after {} minutes (--timeout): {last}. It continues on the cluster: \"olm status {name}\" shows how far it is",
-                self.timeout
+                "{name} is not done after {} (--timeout): {last}. It continues on the cluster: \"olm status {name}\" shows how far it is",
+                counted(self.timeout as usize, "minute")
             );
         }
         lines.bar.note(format!("{name} ({} s)", lines.begun.elapsed().as_secs()));

@@ -2,20 +2,22 @@
 
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use olm_api::{
     ConditionType::{Progressing, Ready, Serving, Stalled, Succeeded},
     Conditions,
-    names::{BUNDLE_NAME, BUNDLE_VERSION, PAUSED_ANNOTATION},
+    names::{BUNDLE_NAME, BUNDLE_VERSION},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet, LifecycleState},
 };
+use operator_controller::{is_paused, remedy, waits_for_pause};
 use serde::Serialize;
 
 use crate::{classic::Classic, extension::revisions::is_revision, output::columns};
 
-/// Characters of a reason in the table; all of it is in the detail and in JSON.
-const WHY_CHARACTERS_MAX: usize = 100;
+/// Characters of a reason or remedy in the table; all of it is in the detail and in JSON.
+const WHY_CHARACTERS_MAX: usize = 140;
 
 /// The answer.
 #[derive(Debug, Serialize)]
@@ -59,15 +61,18 @@ struct Pending {
     #[serde(skip_serializing_if = "Option::is_none")]
     bundle: Option<Bundle>,
     why: String,
+    /// What a person has to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct ConditionView {
+pub(crate) struct ConditionView {
     #[serde(rename = "type")]
-    type_: String,
-    status: String,
-    reason: String,
-    message: String,
+    pub(crate) type_: String,
+    pub(crate) status: String,
+    pub(crate) reason: String,
+    pub(crate) message: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -99,9 +104,10 @@ impl Status {
         extensions: &[ClusterExtension],
         sets: &[ClusterObjectSet],
         catalogs: &[ClusterCatalog],
+        now: Timestamp,
     ) -> Self {
         Self {
-            extensions: extensions.iter().map(|one| Extension::of(one, sets)).collect(),
+            extensions: extensions.iter().map(|one| Extension::of(one, sets, now)).collect(),
             catalogs: catalogs.iter().map(Catalog::of).collect(),
             classic: None,
         }
@@ -151,7 +157,7 @@ impl Status {
 }
 
 impl Extension {
-    fn of(extension: &ClusterExtension, sets: &[ClusterObjectSet]) -> Self {
+    fn of(extension: &ClusterExtension, sets: &[ClusterObjectSet], now: Timestamp) -> Self {
         let is_mine = |set: &&ClusterObjectSet| is_revision(&extension.metadata, set);
         let mut mine: Vec<&ClusterObjectSet> = sets.iter().filter(is_mine).collect();
         mine.sort_by_key(|set| set.spec.revision);
@@ -163,33 +169,14 @@ impl Extension {
             version: install.bundle.version,
             revision: active().find(|revision| revision.rolled_out).map(|revision| revision.name.clone()),
         });
-        let rolling = active().next().filter(|revision| !revision.rolled_out);
-        let message = |type_| {
-            let found = status.conditions.find(type_).filter(|c| c.reason != "Succeeded");
-            found.filter(|c| !c.message.is_empty()).map(|c| c.message.clone())
-        };
-        let why = message(Progressing);
-        let failing = status.conditions.find(Progressing).is_some_and(|c| c.reason != "Succeeded");
-        let pending = match rolling {
-            Some(revision) => {
-                let of_set =
-                    revision.conditions.iter().filter(|c| c.status != "True" && !c.message.is_empty());
-                let why = of_set.map(|c| c.message.clone()).next_back().or(why);
-                let why = why.unwrap_or_else(|| "it is rolling out".to_owned());
-                Some(Pending { bundle: Some(revision.bundle.clone()), why })
-            }
-            None if failing => why.or_else(|| message(Stalled)).map(|why| Pending { bundle: None, why }),
-            None => None,
-        };
-        // What the deletion waits for is all that is pending.
         let is_deleted = extension.metadata.deletion_timestamp.is_some();
-        let held = || status.conditions.find(Ready).filter(|ready| ready.status != "True");
+        let is_paused = is_paused(extension, now);
+        let rolling = active().next().filter(|revision| !revision.rolled_out);
         let pending = if is_deleted {
-            held().map(|ready| Pending { bundle: None, why: ready.message.clone() })
+            Pending::of_deletion(&status.conditions)
         } else {
-            pending
+            Pending::of(&status.conditions, rolling, is_paused)
         };
-        let is_paused = extension.annotations().contains_key(PAUSED_ANNOTATION);
         let state = match status.conditions.find(Ready).or_else(|| status.conditions.find(Progressing)) {
             _ if is_deleted => "Deleting".to_owned(),
             _ if is_paused => "Paused".to_owned(),
@@ -205,7 +192,7 @@ impl Extension {
             state,
             installed,
             pending,
-            conditions: condition_views(&status.conditions),
+            conditions: ConditionView::all(&status.conditions),
             revisions,
         }
     }
@@ -215,10 +202,11 @@ impl Extension {
         let installed = self.installed.as_ref().map_or("nothing".to_owned(), Bundle::line);
         let pending = match &self.pending {
             None => "nothing".to_owned(),
-            Some(Pending { bundle: Some(bundle), why }) => format!("{}: {why}", bundle.line()),
-            Some(Pending { bundle: None, why }) => why.clone(),
+            Some(Pending { bundle: Some(bundle), why, .. }) => format!("{}: {why}", bundle.line()),
+            Some(Pending { bundle: None, why, .. }) => why.clone(),
         };
-        let rows = [
+        let remedy = self.pending.as_ref().and_then(|pending| pending.remedy.as_deref());
+        let mut rows = vec![
             ["package", self.package.as_str()],
             ["namespace", &self.namespace],
             ["account", account],
@@ -226,6 +214,7 @@ impl Extension {
             ["installed", &installed],
             ["pending", &pending],
         ];
+        rows.extend(remedy.map(|remedy| ["to do", remedy]));
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", self.name);
         text.push_str(&indented(&rows));
@@ -246,8 +235,38 @@ impl Bundle {
 }
 
 impl Pending {
+    /// What an extension waits for, and the revision that is rolling out.
+    fn of(conditions: &Conditions, rolling: Option<&Revision>, is_paused: bool) -> Option<Self> {
+        let message = |type_| {
+            let found = conditions.find(type_).filter(|c| c.reason != "Succeeded");
+            found.filter(|c| !c.message.is_empty()).map(|c| c.message.clone())
+        };
+        let remedy = remedy(conditions).map(str::to_owned);
+        let why = message(Progressing);
+        if let Some(revision) = rolling {
+            let of_set = revision.conditions.iter().filter(|c| c.status != "True" && !c.message.is_empty());
+            let why = of_set.map(|c| c.message.clone()).next_back().or(why);
+            let why = why.unwrap_or_else(|| "it is rolling out".to_owned());
+            return Some(Self { bundle: Some(revision.bundle.clone()), why, remedy });
+        }
+        let waiting = waits_for_pause(conditions).filter(|_| is_paused);
+        if let Some(waiting) = waiting {
+            let why = format!("waits for the end of the pause: {waiting}");
+            return Some(Self { bundle: None, why, remedy });
+        }
+        let failing = conditions.find(Progressing).is_some_and(|c| c.reason != "Succeeded");
+        let why = why.or_else(|| message(Stalled)).filter(|_| failing)?;
+        Some(Self { bundle: None, why, remedy })
+    }
+
+    /// What a deletion waits for, which is all that is pending.
+    fn of_deletion(conditions: &Conditions) -> Option<Self> {
+        let held = conditions.find(Ready).filter(|ready| ready.status != "True")?;
+        Some(Self { bundle: None, why: held.message.clone(), remedy: None })
+    }
+
     fn line(&self) -> String {
-        let why = first_line(&self.why);
+        let why = first_line(self.remedy.as_ref().unwrap_or(&self.why));
         match &self.bundle {
             Some(bundle) => format!("{}: {why}", bundle.name),
             None => why,
@@ -270,7 +289,7 @@ impl Revision {
             LifecycleState::Archived => "archived",
         };
         let rolled_out = conditions.is_true(Succeeded);
-        Self { name: set.name_any(), bundle, state, rolled_out, conditions: condition_views(&conditions) }
+        Self { name: set.name_any(), bundle, state, rolled_out, conditions: ConditionView::all(&conditions) }
     }
 
     fn row(&self) -> [&str; 4] {
@@ -304,11 +323,16 @@ impl Catalog {
     }
 }
 
-fn condition_views(conditions: &Conditions) -> Vec<ConditionView> {
-    let views = conditions.iter().cloned().map(|Condition { type_, status, reason, message, .. }| {
-        ConditionView { type_, status, reason, message }
-    });
-    views.collect()
+impl ConditionView {
+    pub(crate) fn all(conditions: &Conditions) -> Vec<Self> {
+        let views = conditions.iter().cloned().map(|Condition { type_, status, reason, message, .. }| Self {
+            type_,
+            status,
+            reason,
+            message,
+        });
+        views.collect()
+    }
 }
 
 /// The first line, of bounded length.
@@ -324,111 +348,4 @@ fn indented<C: AsRef<str>>(rows: &[impl AsRef<[C]>]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn extension(conditions: &Value) -> ClusterExtension {
-        serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension",
-            "metadata": {"name": "light", "uid": "u"},
-            "spec": {"namespace": "harbour", "serviceAccount": {"name": "installer"}, "source": {
-                "sourceType": "Catalog", "catalog": {"packageName": "lighthouse"},
-            }},
-            "status": {"conditions": conditions, "install": {"bundle": {"name": "lighthouse.v1", "version": "1.0.0"}}},
-        }))
-        .unwrap()
-    }
-
-    fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
-        json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"})
-    }
-
-    fn set(number: i64, version: &str, conditions: &Value) -> ClusterObjectSet {
-        serde_json::from_value(json!({
-            "apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterObjectSet",
-            "metadata": {
-                "name": format!("light-{number}"),
-                "annotations": {
-                    "olm.operatorframework.io/bundle-name": format!("lighthouse.v{version}"),
-                    "olm.operatorframework.io/bundle-version": version,
-                },
-                "ownerReferences": [{"apiVersion": "olm.operatorframework.io/v1", "kind": "ClusterExtension", "name": "light", "uid": "u", "controller": true}],
-            },
-            "spec": {"lifecycleState": "Active", "revision": number, "collisionProtection": "Prevent", "phases": []},
-            "status": {"conditions": conditions},
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn the_installed_and_the_pending_bundle_are_on_one_line() {
-        let done = json!([condition("Succeeded", "True", "Succeeded", "ok")]);
-        let rolling =
-            json!([condition("Available", "False", "ProbeFailure", "Object Deployment x: not available")]);
-        let extension = extension(&json!([
-            condition("Ready", "False", "RollingOut", "rolling out"),
-            condition("Progressing", "True", "RollingOut", "rolling out"),
-        ]));
-        let status = Status::of(&[extension], &[set(2, "2", &rolling), set(1, "1", &done)], &[]);
-        assert_eq!(
-            status.table(),
-            "EXTENSION  INSTALLED      REVISION  STATE       PENDING\n\
-             light      lighthouse.v1  light-1   RollingOut  lighthouse.v2: Object Deployment x: not available\n"
-        );
-        let detail = status.detail();
-        assert!(
-            detail.contains("  pending    lighthouse.v2  version 2, revision light-2: Object Deployment x"),
-            "{detail}"
-        );
-        assert!(detail.contains("  light-1  active  lighthouse.v1  rolled out\n"), "{detail}");
-    }
-
-    #[test]
-    fn the_obstacle_is_shown_in_short_and_in_full() {
-        let text = format!("missing permissions:\n{}", "x".repeat(300));
-        let extension = extension(&json!([
-            condition("Ready", "False", "Retrying", "x"),
-            condition("Progressing", "True", "Retrying", &text),
-        ]));
-        let status = Status::of(&[extension], &[], &[]);
-        assert!(status.table().ends_with("Retrying  missing permissions:...\n"), "{}", status.table());
-        assert!(status.detail().contains(&"x".repeat(300)));
-        let shown = serde_json::to_value(&status).unwrap();
-        assert_eq!(shown["extensions"][0]["pending"]["why"], text);
-    }
-
-    #[test]
-    fn what_is_paused_or_deleted_is_not_called_ready() {
-        let ready = json!([condition("Ready", "True", "Succeeded", "x")]);
-        let state = |extension: &ClusterExtension| {
-            Status::of(std::slice::from_ref(extension), &[], &[]).extensions[0].state.clone()
-        };
-        let mut one = extension(&ready);
-        assert_eq!(state(&one), "Ready");
-        one.annotations_mut().insert(PAUSED_ANNOTATION.to_owned(), "true".to_owned());
-        assert_eq!(state(&one), "Paused");
-        let time = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        one.metadata.deletion_timestamp = Some(time);
-        assert_eq!(state(&one), "Deleting");
-    }
-
-    #[test]
-    fn nothing_is_pending_when_all_is_done() {
-        let extension = extension(&json!([
-            condition("Ready", "True", "Succeeded", "x"),
-            condition("Progressing", "True", "Succeeded", "Desired state reached"),
-        ]));
-        let status = Status::of(
-            &[extension],
-            &[set(1, "1", &json!([condition("Succeeded", "True", "Succeeded", "ok")]))],
-            &[],
-        );
-        assert!(
-            status.table().ends_with("light      lighthouse.v1  light-1   Ready  -\n"),
-            "{}",
-            status.table()
-        );
-    }
-}
+mod tests;

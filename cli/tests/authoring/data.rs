@@ -2,24 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs,
+    fs,
     path::{Path, PathBuf},
 };
 
+use olm_test_programs::data::{find, report};
 use serde_json::Value;
 
 use super::{documents, path, printed};
-
-/// The folder of the data, or `None`, said on standard output, when it is absent.
-fn data() -> Option<PathBuf> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let folder = env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    println!("skipped: no data in {} (set OLM_DATA)", folder.display());
-    None
-}
 
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
@@ -46,7 +36,7 @@ fn published(data: &Path) -> BTreeMap<String, Value> {
 
 #[test]
 fn real_bundles_render_as_the_catalogs_have_them() {
-    let Some(data) = data() else { return };
+    let Some(data) = find("") else { return };
     let published = published(&data);
     let (mut rendered, mut equal, mut different) = (0, 0, Vec::new());
     for folder in subfolders(&data.join("bundles")).iter().flat_map(|operator| subfolders(operator)) {
@@ -61,10 +51,10 @@ fn real_bundles_render_as_the_catalogs_have_them() {
             different.push((ours["name"].clone(), difference(&ours, theirs)));
         }
     }
-    println!(
+    report(&format!(
         "{rendered} bundles rendered, {equal} equal to published blobs, {} different: {different:#?}",
         different.len()
-    );
+    ));
     assert!(different.is_empty(), "{different:#?}");
 }
 
@@ -98,7 +88,7 @@ fn difference(ours: &Value, theirs: &Value) -> Vec<String> {
 
 #[test]
 fn real_catalogs_rendered_again_are_the_same() {
-    let Some(data) = data() else { return };
+    let Some(data) = find("") else { return };
     for release in subfolders(&data.join("fbc")) {
         let rendered = printed(&["catalog", "render", path(&release)]);
         let again = super::folder(&[("all.json", &rendered)]);

@@ -1,17 +1,14 @@
 //! Published catalogs.
-#![expect(
-    clippy::expect_used,
-    clippy::print_stderr,
-    reason = "a helper of a test fails and tells like the test itself"
-)]
+#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
 };
 
+use olm_test_programs::data::find;
 use serde_json::Value;
 
 use super::sample::{fails, prints};
@@ -20,24 +17,13 @@ use super::sample::{fails, prints};
 /// program itself and the stacks of its threads.
 const ADDRESS_SPACE_KIB_MAX: usize = 100 << 10;
 
-/// The folder with data, when it is here.
-fn data(name: &str) -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let path = std::env::var_os("OLM_DATA").map_or(beside, PathBuf::from).join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("skipped: {} is not here", path.display());
-    None
-}
-
 fn path(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
 #[test]
 fn a_published_catalog_is_valid_as_a_whole_and_in_each_of_its_folders() {
-    let Some(catalog) = data("fbc/v4.18") else { return };
+    let Some(catalog) = find("fbc/v4.18") else { return };
     let here = Path::new(".");
     let out = prints(here, &["catalog", "validate", path(&catalog)]);
     assert!(out.ends_with("valid: 35 packages, 78 channels, 727 bundles\n"), "{out}");
@@ -63,7 +49,7 @@ fn number(element: &str, attribute: &str) -> usize {
 
 #[test]
 fn pictures_of_published_channels_have_every_bundle_in_a_place_of_its_own() {
-    let Some(catalog) = data("fbc/v4.18") else { return };
+    let Some(catalog) = find("fbc/v4.18") else { return };
     let svg = prints(Path::new("."), &["catalog", "graph", path(&catalog), "-o", "svg"]);
     let (width, height) = (number(&svg, "width"), number(&svg, "height"));
     let mut boxes: BTreeMap<usize, Vec<(usize, usize)>> = BTreeMap::new();
@@ -86,7 +72,7 @@ fn pictures_of_published_channels_have_every_bundle_in_a_place_of_its_own() {
 
 #[test]
 fn validation_holds_a_fraction_of_the_catalog() {
-    let Some(catalog) = data("community.jsonl.zst") else { return };
+    let Some(catalog) = find("community.jsonl.zst") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let plain = folder.path().join("community.jsonl");
     unpack(&catalog, &plain);
@@ -130,7 +116,7 @@ fn channels_without_one_head(lines: &str) -> BTreeSet<(String, String)> {
 /// an edge left a second head. So it is invalid, in those channels and for what single bundles say.
 #[test]
 fn a_catalog_made_of_bundles_alone_is_invalid_where_edges_are_missing() {
-    let Some(packed) = data("community.jsonl.zst") else { return };
+    let Some(packed) = find("community.jsonl.zst") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let plain = folder.path().join("community.jsonl");
     unpack(&packed, &plain);

@@ -191,7 +191,12 @@ fn a_catalog_is_read_from_standard_input_as_often_as_needed() {
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).expect("text")
     };
-    for command in [&["catalog", "list", "bundles"][..], &["catalog", "validate"], &["catalog", "graph"]] {
+    for command in [
+        &["catalog", "list", "bundles"][..],
+        &["catalog", "validate"],
+        &["catalog", "graph"],
+        &["catalog", "render"],
+    ] {
         assert_eq!(piped(&[command, &["-"]].concat()), prints(root.path(), &[command, &["c"]].concat()));
     }
     // The outline and the documents are read one after the other.

@@ -35,7 +35,7 @@ fn filter_writes_a_valid_part_and_says_what_it_strands() {
     );
     let names: Vec<String> =
         files(&root.path().join("out")).iter().map(|(path, _)| path.display().to_string()).collect();
-    assert_eq!(names, ["p/catalog.yaml", "q/catalog.yaml"]);
+    assert_eq!(names, ["p/catalog.json", "q/catalog.json"]);
     assert_eq!(
         prints(root.path(), &["catalog", "validate", "out"]),
         "valid: 2 packages, 2 channels, 2 bundles\n"
@@ -94,7 +94,7 @@ fn compose_puts_the_catalogs_of_a_list_into_folders_of_their_own() {
     );
     let written = files(&root.path().join("composite"));
     let names: Vec<String> = written.iter().map(|(path, _)| path.display().to_string()).collect();
-    assert_eq!(names, ["etcd-operator/index.yaml", "prometheus-operator/index.yaml"]);
+    assert_eq!(names, ["etcd-operator/index.json", "prometheus-operator/index.json"]);
     assert_eq!(
         prints(root.path(), &["catalog", "validate", "composite"]),
         "valid: 2 packages, 2 channels, 2 bundles\n"

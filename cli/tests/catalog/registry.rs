@@ -43,7 +43,7 @@ fn a_composite_catalog_is_made_of_images_by_digest_and_published_again() {
     let answer: Value = serde_json::from_str(&compose("composite")).expect("JSON");
     assert_eq!(answer["image"], "quay.io/example/composite:v4.7");
     assert_eq!(answer["references"][0]["resolved"], format!("{address}/etcd-operator/index@{etcd}"));
-    assert!(read(root, "composite/etcd-operator/index.yaml").contains("\nname: etcd.v1.0.0\n"));
+    assert!(read(root, "composite/etcd-operator/index.json").contains("\"name\": \"etcd.v1.0.0\""));
     compose("again");
     assert_eq!(files(&root.join("composite")), files(&root.join("again")));
     // The next author takes the composite as a whole.

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::rbac::RBAC;
 
 const GROUP: &str = "olm.operatorframework.io";
+/// The group of the kinds that go beyond upstream's.
+const EXTENSIONS: &str = "extensions.olm.operatorframework.io";
 const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
@@ -22,6 +24,26 @@ pub(crate) fn objects() -> Vec<Value> {
             "clusterextensions",
             &WRITE,
             &["edit", "admin"],
+        ),
+        // To read is what they are for; those who may not edit may be those who approve.
+        role(
+            "operator-controller-clusterextension-approver-role",
+            "clusterextensions",
+            &["approve", "get", "list", "patch", "watch"],
+            &["admin"],
+        ),
+        of(
+            EXTENSIONS,
+            role("operator-controller-extensionplan-viewer-role", "extensionplans", &READ, &["view"]),
+        ),
+        of(
+            EXTENSIONS,
+            role("operator-controller-updatepolicy-viewer-role", "updatepolicies", &READ, &["view"]),
+        ),
+        // A policy decides about extensions of the whole cluster.
+        of(
+            EXTENSIONS,
+            role("operator-controller-updatepolicy-editor-role", "updatepolicies", &WRITE, &["admin"]),
         ),
         role("operator-controller-clusterobjectset-viewer-role", "clusterobjectsets", &READ, &["view"]),
         role("catalogd-clustercatalog-viewer-role", "clustercatalogs", &READ, &["view"]),
@@ -44,6 +66,12 @@ fn role(name: &str, resource: &str, verbs: &[&str], into: &[&str]) -> Value {
     })
 }
 
+/// The role, for resources of another group.
+fn of(group: &str, mut role: Value) -> Value {
+    role["rules"][0]["apiGroups"] = json!([group]);
+    role
+}
+
 fn metrics_reader(name: &str) -> Value {
     json!({
         "apiVersion": RBAC, "kind": "ClusterRole",
@@ -63,8 +91,8 @@ mod tests {
             let writes = role["rules"][0]["verbs"].as_array().unwrap().contains(&json!("update"));
             let labels = &role["metadata"]["labels"];
             match role["rules"][0]["resources"][0].as_str() {
-                Some("clusterobjectsets") => assert!(!writes, "{name}"),
-                Some("clustercatalogs") if writes => {
+                Some("clusterobjectsets" | "extensionplans") => assert!(!writes, "{name}"),
+                Some("clustercatalogs" | "updatepolicies") if writes => {
                     assert_eq!(labels, &json!({"rbac.authorization.k8s.io/aggregate-to-admin": "true"}));
                 }
                 _ => {}

@@ -72,7 +72,7 @@ fn a_static_program_resolves_names_without_any_library() {
     let root = folder.path().join("root");
     fs::create_dir_all(root.join("etc")).unwrap();
     if !works(isolated().args(["/", "true"])) {
-        println!("skipped: this machine lets nobody make a network of one's own (unshare, ip, chroot)");
+        olm_test_programs::data::skip("this machine allows no network namespace (unshare, ip, chroot)");
         return;
     }
     assert!(

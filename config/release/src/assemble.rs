@@ -12,6 +12,7 @@ use crate::VERSION;
 use crate::documents::{Digests, checksums, krew, provenance};
 use crate::programs::{CLI, PROGRAMS, Platform};
 use crate::source::Source;
+use crate::texts::KUBECTL_COMPLETE;
 
 /// The prefix of images in the manifests of the repository.
 const PREFIX_IN_SOURCE: &str = "localhost/olmv1/";
@@ -41,6 +42,8 @@ pub(crate) struct Release<'a> {
     pub(crate) rustc: &'a str,
     pub(crate) builder: &'a str,
     pub(crate) source: &'a Source,
+    /// What is packed beside the command for people, by path.
+    pub(crate) texts: &'a BTreeMap<String, Vec<u8>>,
 }
 
 impl Release<'_> {
@@ -55,7 +58,7 @@ impl Release<'_> {
         }
         files.insert(format!("{}-{VERSION}.tgz", CHART.1), self.chart()?);
         files.insert("install.yaml".to_owned(), self.with_prefix(&self.read("config/install.yaml")?));
-        files.insert(format!("{CLI}.krew.yaml"), self.krew(&files)?.into_bytes());
+        files.insert(format!("{CLI}.yaml"), self.krew(&files)?.into_bytes());
         let lock = sha256(&self.read("Cargo.lock")?);
         let targets: Vec<&str> = self.builds.iter().map(|build| build.platform.target).collect();
         let parameters = json!({"profile": self.profile, "targets": targets, "rustc": self.rustc});
@@ -83,11 +86,8 @@ impl Release<'_> {
                 path.display(),
                 build.platform.architecture
             );
-            let archive = LayerBuilder::new(Compression::Gzip)
-                .file("LICENSE", &license)
-                .and_then(|archive| archive.program(program.name, &binary))
-                .and_then(LayerBuilder::build)?;
-            files.insert(file(program.name, build, "tar.gz"), archive.bytes().to_vec());
+            let archive = self.archive(program.name, &binary, &license)?;
+            files.insert(file(program.name, build, "tar.gz"), archive);
             let packed = olm_image_build::PROGRAMS.iter().find(|packed| packed.name == program.name);
             let packed = packed.with_context(|| format!("{} has no image", program.name))?;
             let name = Reference::parse(&format!("{}/{}:{VERSION}", self.prefix, program.name))
@@ -100,6 +100,20 @@ impl Release<'_> {
             files.insert(file(program.name, build, "cdx.json"), sbom);
         }
         Ok(())
+    }
+
+    /// A program with the license; the command for people also with its man pages and completion scripts.
+    fn archive(&self, program: &str, binary: &[u8], license: &[u8]) -> anyhow::Result<Vec<u8>> {
+        let mut archive =
+            LayerBuilder::new(Compression::Gzip).file("LICENSE", license)?.program(program, binary)?;
+        if program == CLI {
+            let (name, script) = KUBECTL_COMPLETE;
+            archive = archive.program(name, script.as_bytes())?;
+            for (path, text) in self.texts {
+                archive = archive.file(path, text)?;
+            }
+        }
+        Ok(archive.build()?.bytes().to_vec())
     }
 
     /// The chart, as `helm package` would name and order it.

@@ -55,9 +55,11 @@ pub(crate) fn krew(repository: &str, archives: &[(&Platform, String, &str)]) -> 
     let mut text = format!(
         "apiVersion: krew.googlecontainertools.github.com/v1alpha2\nkind: Plugin\nmetadata:\n  name: {CLI}\nspec:\n  \
          version: v{VERSION}\n  homepage: {repository}\n  \
-         shortDescription: Work with operators, their catalogs and bundles\n  \
-         description: |\n    Shows which extensions run on a cluster and what is pending, previews upgrades, and\n    \
-         builds, checks and publishes catalogs and bundles for OLM v1.\n  platforms:\n"
+         shortDescription: Install and upgrade operators with OLM\n  \
+         description: |\n    Installs, upgrades, rolls back and removes operators on clusters with OLM v1, after showing\n    \
+         a plan: what changes, with which permissions, and why another version is not chosen.\n    \
+         Explains why an installation does not proceed, also with OLM Classic. For authors:\n    \
+         validates, compares and publishes bundles and file-based catalogs.\n  platforms:\n"
     );
     for (platform, name, digest) in archives {
         let _ = write!(

@@ -10,7 +10,9 @@ mod sbom;
 mod source;
 #[cfg(test)]
 mod tests;
+mod texts;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,7 +64,6 @@ fn main() -> anyhow::Result<()> {
         source.is_clean || arguments.profile != "release",
         "the checkout has changes that are not committed: commit them, because the provenance names the commit"
     );
-    sbom::check_installed()?;
     let mut platforms = Vec::new();
     for platform in &programs::PLATFORMS {
         match platform.obstacle()? {
@@ -76,6 +77,14 @@ fn main() -> anyhow::Result<()> {
         .into_iter()
         .map(|platform| build(&root, platform, &arguments.profile, &source, inputs.path()))
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut texts = BTreeMap::new();
+    for build in &builds {
+        // They are the same for every platform, and only a program for this one can print them.
+        if build.platform.is_host()? {
+            texts = texts::of_command(&build.binaries.join(programs::CLI), inputs.path())?;
+        }
+    }
+    ensure!(!texts.is_empty(), "man pages are printed by a program for this machine, and none is built");
     let rustc = programs::output(Command::new("rustc").arg("--version"))?;
     let release = assemble::Release {
         root: &root,
@@ -85,6 +94,7 @@ fn main() -> anyhow::Result<()> {
         rustc: rustc.trim(),
         builder: &arguments.builder,
         source: &source,
+        texts: &texts,
     };
     assemble::clear(&arguments.out)?;
     for (name, bytes) in release.write(&arguments.out)? {
@@ -104,5 +114,9 @@ fn build(
     let sboms = inputs.join(platform.architecture);
     fs::create_dir(&sboms)?;
     sbom::write(root, platform, source.time, &sboms)?;
-    Ok(assemble::Build { platform, binaries: programs::build(root, platform, profile)?, sboms })
+    Ok(assemble::Build {
+        platform,
+        binaries: programs::build(root, platform, profile, &source.commit)?,
+        sboms,
+    })
 }

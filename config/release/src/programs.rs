@@ -61,7 +61,8 @@ impl Platform {
         Ok((!works).then(|| format!("because the linker {} is missing", self.linker)))
     }
 
-    fn is_host(&self) -> anyhow::Result<bool> {
+    /// Whether its programs run on this machine.
+    pub(crate) fn is_host(&self) -> anyhow::Result<bool> {
         let host = format!("host: {}", self.target);
         Ok(output(Command::new("rustc").arg("-vV"))?.lines().any(|line| line == host))
     }
@@ -76,13 +77,22 @@ impl Platform {
 ///
 /// # Errors
 /// The build fails.
-pub(crate) fn build(root: &Path, platform: &Platform, profile: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn build(
+    root: &Path,
+    platform: &Platform,
+    profile: &str,
+    commit: &str,
+) -> anyhow::Result<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root).args(["build", "--locked", "--target", platform.target, "--profile", profile]);
+    cargo.env("OLM_COMMIT", commit);
     for program in &PROGRAMS {
         cargo.args(["--package", program.package, "--bin", program.name]);
     }
-    if !platform.is_host()? {
+    if platform.is_host()? {
+        // As the Makefile builds it: with another set of packages much would be compiled a second time, with other features.
+        cargo.args(["--package", env!("CARGO_PKG_NAME"), "--bin", env!("CARGO_PKG_NAME")]);
+    } else {
         cargo.env(platform.linker_variable(), platform.linker);
     }
     let status = cargo.status().context("running cargo build")?;

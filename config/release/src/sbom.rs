@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde_json::Value;
 
 use crate::programs::{PROGRAMS, Platform, output};
@@ -12,27 +12,23 @@ use crate::programs::{PROGRAMS, Platform, output};
 /// How cargo-cyclonedx names its files.
 const SUFFIX: &str = "_bin.cdx.json";
 
-/// Checks that cargo-cyclonedx is installed, before minutes are spent on building.
-///
-/// # Errors
-/// It is not.
-pub(crate) fn check_installed() -> anyhow::Result<()> {
-    let found = cargo(&["cyclonedx", "--version"]).output().is_ok_and(|output| output.status.success());
-    ensure!(found, "cargo-cyclonedx is missing: install it with \"cargo install --locked cargo-cyclonedx\"");
-    Ok(())
-}
-
 /// Writes `<program>.cdx.json` for each program into `folder`. `time` is in seconds since 1970.
 ///
 /// # Errors
 /// cargo-cyclonedx fails.
 pub(crate) fn write(root: &Path, platform: &Platform, time: u64, folder: &Path) -> anyhow::Result<()> {
+    remove(root).context("removing what an interrupted run left")?;
     let mut command =
         cargo(&["cyclonedx", "--quiet", "--format=json", "--describe=binaries", "--spec-version=1.5"]);
     command.args(["--no-build-deps", "--target", platform.target]);
     let written = output(command.current_dir(root).env("SOURCE_DATE_EPOCH", time.to_string()));
     let collected = written.and_then(|_| collect(root, folder));
-    // It writes beside the manifest of every package of the workspace.
+    remove(root)?;
+    collected
+}
+
+/// Removes what cargo-cyclonedx writes: a file for each program, beside the manifest of its package.
+fn remove(root: &Path) -> anyhow::Result<()> {
     for package in package_folders(root)? {
         for file in fs::read_dir(&package)? {
             let path = file?.path();
@@ -41,7 +37,7 @@ pub(crate) fn write(root: &Path, platform: &Platform, time: u64, folder: &Path) 
             }
         }
     }
-    collected
+    Ok(())
 }
 
 fn collect(root: &Path, folder: &Path) -> anyhow::Result<()> {

@@ -21,6 +21,27 @@ fn program(machine: u8, content: &str) -> Vec<u8> {
     bytes
 }
 
+#[test]
+fn pages_and_scripts_are_what_the_command_prints() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("olm");
+    let text = "#!/bin/sh\nif [ \"$1\" = man ]; then mkdir -p \"$2\" && echo page > \"$2/olm.1\"; else echo \"$1 $2\"; fi\n";
+    fs::write(&program, text).unwrap();
+    let script = std::process::Command::new("chmod").arg("+x").arg(&program).status().unwrap();
+    assert!(script.success());
+    let files = crate::texts::of_command(&program, folder.path()).unwrap();
+    let found: Vec<_> =
+        files.iter().map(|(path, text)| (path.as_str(), String::from_utf8_lossy(text))).collect();
+    let expected = [
+        ("completion/_olm", "completion zsh\n"),
+        ("completion/olm.bash", "completion bash\n"),
+        ("completion/olm.fish", "completion fish\n"),
+        ("completion/olm.ps1", "completion powershell\n"),
+        ("man/man1/olm.1", "page\n"),
+    ];
+    assert_eq!(found, expected.map(|(path, text)| (path, text.into())));
+}
+
 /// The files of a release, put together in a folder of its own.
 fn release(content: &str, machine: u8) -> anyhow::Result<Files> {
     let folder = tempfile::tempdir()?;
@@ -40,6 +61,10 @@ fn release(content: &str, machine: u8) -> anyhow::Result<Files> {
         rustc: "rustc 1",
         builder: "https://example.com/builder",
         source: &source,
+        texts: &BTreeMap::from([
+            ("completion/olm.bash".to_owned(), b"complete".to_vec()),
+            ("man/man1/olm.1".to_owned(), b".TH olm 1".to_vec()),
+        ]),
     };
     let out = folder.path().join("out");
     let names = release.write(&out)?;
@@ -123,14 +148,23 @@ fn manifests_and_chart_name_the_images_of_the_release() {
 }
 
 #[test]
-fn krew_gets_an_archive_with_the_command_and_the_license() {
+fn krew_gets_an_archive_with_the_command_its_pages_and_the_license() {
     let files = release("a", 62).unwrap();
     let name = format!("olm_{}_linux_amd64.tar.gz", crate::VERSION);
     let archive = entries(&files[&name]);
     let found: Vec<_> = archive.iter().map(|(name, mode, _)| (name.as_str(), *mode)).collect();
-    assert_eq!(found, [("LICENSE", 0o644), ("olm", 0o755)]);
+    let expected = [
+        ("LICENSE", 0o644),
+        ("olm", 0o755),
+        ("kubectl_complete-olm", 0o755),
+        ("completion/olm.bash", 0o644),
+        ("man/man1/olm.1", 0o644),
+    ];
+    assert_eq!(found, expected);
     assert_eq!(archive[1].2, program(62, "a"));
-    let manifest = text(&files, "olm.krew.yaml");
+    let other = entries(&files[&format!("catalogd_{}_linux_amd64.tar.gz", crate::VERSION)]);
+    assert_eq!(other.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>(), ["LICENSE", "catalogd"]);
+    let manifest = text(&files, "olm.yaml");
     for line in [
         format!("      uri: https://example.com/olm/releases/download/v{}/{name}\n", crate::VERSION),
         format!("      sha256: {}\n      bin: olm\n", sha256(&files[&name])),
@@ -159,4 +193,15 @@ fn an_earlier_release_is_removed_and_nothing_else() {
     fs::write(out.join("SHA256SUMS"), "").unwrap();
     clear(&out).unwrap();
     assert!(!out.exists());
+}
+
+#[test]
+fn one_version_of_the_tool_for_bills_of_materials_is_named() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let read = |name: &str| fs::read_to_string(root.join(name)).unwrap();
+    let makefile = read("Makefile");
+    let version = makefile.lines().find_map(|line| line.strip_prefix("CYCLONEDX = ")).unwrap();
+    for file in ["CONTRIBUTING.md", ".github/workflows/release.yml"] {
+        assert!(read(file).contains(&format!("cargo install --locked cargo-cyclonedx@{version}")), "{file}");
+    }
 }

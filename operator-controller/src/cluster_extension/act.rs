@@ -1,5 +1,7 @@
 //! Carries a decision out: writes a revision, or the record of the latest one.
 
+pub(crate) mod dependencies;
+pub(crate) mod extension_plan;
 pub(crate) mod helm_release;
 pub(crate) mod revision;
 pub(crate) mod secrets;
@@ -10,8 +12,8 @@ use olm_api::names::{
 };
 
 use crate::cluster_extension::{
-    Context,
-    decide::{Decision, acting},
+    Context, annotations,
+    decide::{Decision, acting, hold::Held},
     observe::{Observed, revisions::Revision},
     plan::{Planned, permissions},
     report::{Cause, Created, Outcome, StepError},
@@ -27,19 +29,47 @@ pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decisio
             let bundle = planned.draft.bundle.clone();
             (bundle, create(cx, observed, *planned).await)
         }
+        (Decision::Hold(held), latest) => {
+            let kept = hold(cx, observed, &held, latest).await.map_err(Cause::transient);
+            (held.bundle.clone(), kept.map(|()| Outcome::Held(held.pending)))
+        }
         (Decision::Keep { .. }, Some(latest)) => {
-            let kept = keep(cx, observed, latest).await.map_err(Cause::transient);
-            (latest.bundle.clone(), kept.map(|()| Outcome::Settled))
+            let kept = async {
+                keep(cx, observed, latest).await?;
+                // What waits for the end of a pause waits on.
+                match annotations::pause(observed.extension, observed.now) {
+                    Some(_) => Ok(()),
+                    None => extension_plan::remove_all(cx, observed.extension).await,
+                }
+            };
+            (latest.bundle.clone(), kept.await.map(|()| Outcome::Settled).map_err(Cause::transient))
         }
         (Decision::Refresh { chosen, inputs }, Some(latest)) => {
             let origin = chosen.catalog.as_deref().map(|catalog| (catalog, chosen.properties.as_slice()));
             let account = Some(&observed.account);
-            let refreshed = observed.writer(cx).refresh(latest, account, &inputs, origin).await;
-            (chosen.bundle, refreshed.map(|()| Outcome::Settled).map_err(Cause::transient))
+            let refreshed = async {
+                observed.writer(cx).refresh(latest, account, &inputs, origin).await?;
+                // Nothing waits any more.
+                extension_plan::remove_all(cx, observed.extension).await
+            };
+            (chosen.bundle, refreshed.await.map(|()| Outcome::Settled).map_err(Cause::transient))
         }
         (Decision::Keep { .. } | Decision::Refresh { .. }, None) => return Outcome::Settled,
     };
     done.unwrap_or_else(|cause| Outcome::Failed(StepError::Bundle { bundle, cause }))
+}
+
+/// Keeps what is there, and the plan of what waits.
+async fn hold(
+    cx: &Context,
+    observed: &Observed<'_>,
+    held: &Held,
+    latest: Option<&Revision>,
+) -> Result<(), String> {
+    if let Some(latest) = latest {
+        keep(cx, observed, latest).await?;
+    }
+    extension_plan::keep(cx, observed.extension, held).await
 }
 
 /// Brings the record of the latest revision up to date, although what it is to hold is not known now.
@@ -54,6 +84,10 @@ async fn create(cx: &Context, observed: &Observed<'_>, planned: Planned) -> Resu
     let Planned { plan, draft, number, crd_changes, obstacle, .. } = planned;
     if let Some(cause) = obstacle {
         return Err(cause);
+    }
+    if let Some(dependencies) = draft.dependencies {
+        dependencies::create(cx, observed.extension, &dependencies.create).await?;
+        return Ok(Outcome::Failed(dependencies.waits));
     }
     let digest = plan.digest();
     let added_permissions = permissions::increase(&plan, &observed.revisions);

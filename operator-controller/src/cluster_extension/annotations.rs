@@ -3,15 +3,17 @@
 //! A name under our prefix that is not in the table is refused, and so is a value that is not one of its own: a
 //! slip of the pen must not look like a setting. The admission policy on annotations is made of the same table.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use olm_api::{
     names::{
-        ALLOW_CRD_CHANGES_ANNOTATION, DELETION_POLICY_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX,
+        ALLOW_CRD_CHANGES_ANNOTATION, APPROVED_PLAN_ANNOTATION, CRD_CHANGE_MODE_ANNOTATION,
+        DELETION_GUARD_ANNOTATION, DELETION_POLICY_ANNOTATION, DEPENDENCIES_ANNOTATION, EXTENSIONS_PREFIX,
         IDENTITY_ANNOTATION, MAJOR_UPDATES_ANNOTATION, PAUSED_ANNOTATION, REINSTALL_ANNOTATION,
-        ROLLBACK_TO_ANNOTATION, SAME_CATALOG_ANNOTATION, UNKNOWN_KINDS_ANNOTATION,
+        REQUIRED_BY_ANNOTATION, RETRY_ANNOTATION, ROLLBACK_TO_ANNOTATION, SAME_CATALOG_ANNOTATION,
+        UNKNOWN_KINDS_ANNOTATION,
     },
     v1::ClusterExtension,
 };
@@ -30,8 +32,10 @@ pub(crate) enum Values {
     Revision,
     /// `true`, or a time.
     TrueOrTime,
-    /// A record that the controller writes.
-    Record,
+    /// The digest of a plan.
+    Digest,
+    /// A record that the controller writes, with its form.
+    Record(&'static str),
     /// Text that is checked where it is used, and reported there.
     Any,
 }
@@ -39,16 +43,29 @@ pub(crate) enum Values {
 /// The annotations that are known.
 pub(crate) const KNOWN: &[(&str, Values)] = &[
     (ALLOW_CRD_CHANGES_ANNOTATION, Values::Any),
+    (APPROVED_PLAN_ANNOTATION, Values::Digest),
+    (CRD_CHANGE_MODE_ANNOTATION, Values::OneOf(&["Strict", CHECK_OBJECTS])),
+    (DELETION_GUARD_ANNOTATION, Values::OneOf(&["Block"])),
     (DELETION_POLICY_ANNOTATION, Values::OneOf(&["Delete", "RetainCRDs", "Orphan"])),
-    (DEPENDENCIES_ANNOTATION, Values::OneOf(&["Refuse"])),
-    (IDENTITY_ANNOTATION, Values::Record),
+    (DEPENDENCIES_ANNOTATION, Values::OneOf(&[REFUSE, INSTALL, INSTALL_AND_REMOVE])),
+    (IDENTITY_ANNOTATION, Values::Record(FORM)),
     (MAJOR_UPDATES_ANNOTATION, Values::OneOf(&["Block"])),
     (PAUSED_ANNOTATION, Values::TrueOrTime),
     (REINSTALL_ANNOTATION, Values::Any),
+    (RETRY_ANNOTATION, Values::Any),
+    (REQUIRED_BY_ANNOTATION, Values::Record("^[a-z0-9.-]{1,253}/[0-9A-Za-z-]{1,64}$")),
     (ROLLBACK_TO_ANNOTATION, Values::Revision),
     (SAME_CATALOG_ANNOTATION, Values::OneOf(&["Required"])),
     (UNKNOWN_KINDS_ANNOTATION, Values::OneOf(&["Block"])),
 ];
+
+/// The value of [`CRD_CHANGE_MODE_ANNOTATION`] with which stored objects decide.
+pub(crate) const CHECK_OBJECTS: &str = "CheckObjects";
+
+/// The values of [`DEPENDENCIES_ANNOTATION`].
+const REFUSE: &str = "Refuse";
+const INSTALL: &str = "Install";
+const INSTALL_AND_REMOVE: &str = "InstallAndRemove";
 
 /// What follows the name of an annotation that is not in the table.
 pub(crate) const UNKNOWN: &str = "is not supported by this version: remove it";
@@ -64,14 +81,23 @@ impl Values {
                  (Z|[+-][0-2][0-9]:[0-5][0-9]))$"
                     .into(),
             ),
-            Self::Record => Some(FORM.into()),
+            Self::Digest => Some("^sha256:[0-9a-f]{64}$".into()),
+            Self::Record(form) => Some(form.into()),
             Self::Any => None,
         }
     }
 
     /// Whether `value` has the form.
     fn fit(self, value: &str) -> bool {
-        self.form().is_none_or(|form| Regex::new(&form).is_ok_and(|form| form.is_match(value)))
+        static FORMS: LazyLock<BTreeMap<String, Regex>> = LazyLock::new(|| {
+            let patterns = KNOWN.iter().filter_map(|(_, values)| values.form());
+            let compiled = |form: Cow<'static, str>| Some((form.to_string(), Regex::new(&form).ok()?));
+            patterns.filter_map(compiled).collect()
+        });
+        match self {
+            Self::OneOf(values) => values.contains(&value),
+            _ => self.form().is_none_or(|form| FORMS.get(&*form).is_some_and(|form| form.is_match(value))),
+        }
     }
 
     /// Whether `value` is one of them. Not every text in the form of a time is one.
@@ -88,8 +114,9 @@ impl Values {
             }
             Self::Revision => "the number of a revision".to_owned(),
             Self::TrueOrTime => "\"true\" or a time such as \"2030-01-31T08:00:00Z\"".to_owned(),
+            Self::Digest => "the digest of a plan, \"sha256:\" and 64 digits".to_owned(),
             Self::Any => "another value".to_owned(),
-            Self::Record => return "remove it, and the controller writes it".to_owned(),
+            Self::Record(_) => return "remove it, and the controller writes it".to_owned(),
         };
         format!("set it to {wanted}, or remove it")
     }
@@ -139,16 +166,49 @@ fn is_set(extension: &ClusterExtension, name: &str) -> bool {
 
 /// What is to happen with declared dependencies.
 pub(crate) fn dependencies(extension: &ClusterExtension) -> DependencyHandling {
-    if is_set(extension, DEPENDENCIES_ANNOTATION) {
-        DependencyHandling::Refuse
-    } else {
-        DependencyHandling::Accept
+    match extension.annotations().get(DEPENDENCIES_ANNOTATION) {
+        Some(value) if value == REFUSE => DependencyHandling::Refuse,
+        _ => DependencyHandling::Accept,
     }
+}
+
+/// Whether extensions are created for what the bundle requires.
+pub(crate) fn installs_dependencies(extension: &ClusterExtension) -> bool {
+    let value = extension.annotations().get(DEPENDENCIES_ANNOTATION);
+    value.is_some_and(|value| [INSTALL, INSTALL_AND_REMOVE].contains(&value.as_str()))
+}
+
+/// Name and UID of the extension that this one was created for, if it was.
+pub(crate) fn required_by(extension: &ClusterExtension) -> Option<(&str, &str)> {
+    extension.annotations().get(REQUIRED_BY_ANNOTATION)?.split_once('/')
+}
+
+/// A sentence about why an extension was created that no user has.
+pub(crate) fn origin(extension: &ClusterExtension) -> Option<String> {
+    let (name, _) = required_by(extension)?;
+    Some(format!("Created because the bundle of ClusterExtension {name:?} requires it."))
+}
+
+/// The UID of the extension that this one was created for, if it is removed when nothing needs it any more.
+pub(crate) fn removed_with(extension: &ClusterExtension) -> Option<&str> {
+    let value = extension.annotations().get(DEPENDENCIES_ANNOTATION);
+    let (_, uid) = required_by(extension)?;
+    Some(uid).filter(|_| value.is_some_and(|value| value == INSTALL_AND_REMOVE))
 }
 
 /// Whether updates may lead to another major version.
 pub(crate) fn major_updates(extension: &ClusterExtension) -> MajorUpdates {
     if is_set(extension, MAJOR_UPDATES_ANNOTATION) { MajorUpdates::Block } else { MajorUpdates::Allow }
+}
+
+/// Whether stored objects decide about CRD changes that endanger nothing else.
+pub(crate) fn objects_decide(extension: &ClusterExtension) -> bool {
+    extension.annotations().get(CRD_CHANGE_MODE_ANNOTATION).is_some_and(|mode| mode == CHECK_OBJECTS)
+}
+
+/// Whether the extension may only be deleted when it has no custom resources.
+pub(crate) fn is_guarded(extension: &ClusterExtension) -> bool {
+    is_set(extension, DELETION_GUARD_ANNOTATION)
 }
 
 /// Whether updates may cross catalogs.
@@ -185,6 +245,11 @@ pub(crate) fn pause(extension: &ClusterExtension, now: Timestamp) -> Option<Paus
         return Some(Pause::UntilRemoved);
     }
     time(value).filter(|end| *end > now).map(Pause::Until)
+}
+
+/// Whether the extension is paused at `now`: the annotation of a pause that is over says nothing.
+pub fn is_paused(extension: &ClusterExtension, now: Timestamp) -> bool {
+    pause(extension, now).is_some()
 }
 
 /// A sentence about the settings in force, when there are any.
@@ -281,6 +346,7 @@ mod tests {
         let paused = extension(&[("paused", "2030-01-31T10:00:00+02:00")]);
         assert_eq!(pause(&paused, Timestamp::UNIX_EPOCH), Some(Pause::Until(end)));
         assert_eq!(pause(&paused, end), None);
+        assert!(is_paused(&paused, Timestamp::UNIX_EPOCH) && !is_paused(&paused, end));
         assert_eq!(pause(&extension(&[("paused", "true")]), end), Some(Pause::UntilRemoved));
         assert_eq!(pause(&extension(&[]), end), None);
     }
@@ -296,5 +362,17 @@ mod tests {
         assert_eq!(major_updates(&asked), MajorUpdates::Block);
         assert_eq!(same_catalog(&asked), SameCatalog::Required);
         assert_eq!(dependencies(&asked), DependencyHandling::Accept);
+        for (value, wanted) in
+            [("Refuse", (true, false)), ("Install", (false, true)), ("InstallAndRemove", (false, true))]
+        {
+            let asked = extension(&[("dependencies", value)]);
+            let refuses = dependencies(&asked) == DependencyHandling::Refuse;
+            assert_eq!((refuses, installs_dependencies(&asked)), wanted, "{value}");
+            assert_eq!(removed_with(&asked), None, "{value}");
+        }
+        let created = extension(&[("dependencies", "InstallAndRemove"), ("required-by", "needy/u-1")]);
+        assert_eq!(removed_with(&created), Some("u-1"));
+        assert!(refused(&created).is_empty());
+        assert_eq!(refused(&extension(&[("required-by", "needy")])).len(), 1);
     }
 }

@@ -21,8 +21,9 @@ use serde_json::Value;
 use crate::{
     events::Events,
     facts::{
-        catalogs::Catalogs, content_secrets::ContentSecrets, installed::Installed, platform::Platform,
-        policies::Guard, settings::Settings,
+        catalogs::Catalogs, content_secrets::ContentSecrets, custom_resources::CustomResources,
+        installed::Installed, namespaces::Namespaces, platform::Platform, policies::Guard,
+        settings::Settings, update_policies::UpdatePolicies,
     },
     webhook_certificates::Candidates,
 };
@@ -45,16 +46,20 @@ pub(crate) struct Context {
     pub(crate) bundles: Bundles,
     pub(crate) events: Events,
     pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
-    /// How far that store has got.
+    pub(crate) extensions: Store<DeserializeGuard<ClusterExtension>>,
+    /// How far the store of sets has got.
     pub(crate) newest_set: Newest,
     /// The revisions that were written for an extension.
     pub(crate) written_sets: Arc<OwnWrites>,
     pub(crate) contents: ContentSecrets,
+    pub(crate) custom_resources: CustomResources,
     pub(crate) installed: Arc<Installed>,
+    pub(crate) namespaces: Namespaces,
     pub(crate) platform: Arc<Platform>,
     pub(crate) features: Features,
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
+    pub(crate) update_policies: UpdatePolicies,
     pub(crate) system_namespace: String,
     pub(crate) clock: Arc<dyn Clock>,
     /// Nothing is written: what cannot be found out is left open in the plan instead of ending the reconcile.

@@ -4,9 +4,11 @@
 pub(crate) mod acting;
 pub(crate) mod content;
 pub(crate) mod dependencies;
+pub(crate) mod hold;
 pub(crate) mod paused;
 pub(crate) mod requeue;
 pub(crate) mod resolve;
+pub(crate) mod returning;
 pub(crate) mod rollback;
 
 use std::collections::BTreeSet;
@@ -16,8 +18,10 @@ use olm_api::{
     names::{INPUTS_DIGEST_ANNOTATION, REINSTALL_ANNOTATION},
     v1::ClusterExtension,
 };
+use olm_dependencies::REQUIREMENTS;
 use olm_fbc::{PROPERTY_KUBERNETES_VERSION, Property};
 use olm_objectset::{ObjectError, Origin, Phase, assign, prepare, sha256};
+use olm_policy::Kind;
 use olm_render::Rendered;
 use olm_runtime::{AccountRef, MemoryShare};
 use serde_json::{Value, json};
@@ -37,6 +41,8 @@ use crate::{
     preflight,
 };
 use content::Content;
+use dependencies::Required;
+use hold::Held;
 use resolve::Chosen;
 
 /// What a reconcile is about to do.
@@ -54,6 +60,8 @@ pub(crate) enum Decision {
         inputs: String,
     },
     Revise(Box<Planned>),
+    /// The update policy holds the planned revision.
+    Hold(Box<Held>),
 }
 
 /// Decides what is to be done; the report says what was found out on the way, and why there is no decision.
@@ -61,12 +69,16 @@ pub(crate) async fn decide(cx: &Context, observed: &Observed<'_>) -> (Report, Op
     let pause = annotations::pause(observed.extension, observed.now);
     let mut report = observed.report();
     report.notes.extend(pause.map(paused::note));
+    report.notes.extend(hold::in_force(cx, observed));
     // Plans show what waits.
     if let Some(pause) = pause.filter(|_| !cx.only_plans) {
         return paused::decide(cx, observed, pause, report).await;
     }
-    match annotations::rollback_to(observed.extension) {
-        Some(target) => rollback::decide(cx, observed, target, report).await,
+    if let Some(target) = annotations::rollback_to(observed.extension) {
+        return rollback::decide(cx, observed, target, report).await;
+    }
+    match returning::decide(cx, observed, &mut report).await {
+        Some(decision) => (report, Some(decision)),
         None => by_catalogs(cx, observed, report).await,
     }
 }
@@ -82,10 +94,11 @@ async fn by_catalogs(cx: &Context, observed: &Observed<'_>, report: Report) -> (
         let latest = observed.revisions.latest_active();
         let unchanged = latest.filter(|latest| is_made_from(latest, &inputs, &observed.account));
         match (dependencies::require(cx, observed, &chosen, &[]).await, unchanged) {
-            (Ok(note), _) => report.notes.extend(note),
+            (Ok(Required::Met(note)), _) => report.notes.extend(note),
+            (Ok(Required::After(_)), None) => {}
             // What is rolling out is not stopped half way.
-            (Err(error), Some(_)) => {
-                tracing::debug!(extension = observed.extension.name_any(), %error, "goes on rolling out");
+            (Ok(Required::After(_)) | Err(_), Some(_)) => {
+                tracing::debug!(extension = observed.extension.name_any(), "continues to roll out");
             }
             (Err(error), None) => return Err(error),
         }
@@ -94,13 +107,22 @@ async fn by_catalogs(cx: &Context, observed: &Observed<'_>, report: Report) -> (
             report.notes.extend(crds::notes(observed.extension, latest, &observed.revisions));
             return Ok(Decision::Refresh { chosen, inputs });
         }
+        if let Some(held) = returning::held(cx, observed, &chosen.bundle).await.map_err(failed)? {
+            return Ok(Decision::Hold(Box::new(held)));
+        }
         chosen.bundle.check_name().map_err(failed)?;
         let (rendered, memory) = match content::content(cx, observed, &chosen.bundle).await.map_err(failed)? {
             Content::Rendered(rendered, memory) => (rendered, memory),
             Content::Missing(outcome) => return Ok(Decision::Wait(outcome)),
         };
         let declared = declared(&rendered).map_err(failed)?;
-        report.notes.extend(dependencies::require(cx, observed, &chosen, &declared).await?);
+        let dependencies = match dependencies::require(cx, observed, &chosen, &declared).await? {
+            Required::Met(note) => {
+                report.notes.extend(note);
+                None
+            }
+            Required::After(dependencies) => Some(*dependencies),
+        };
         let (phases, digest) = phases(observed.extension, &rendered, &chosen.bundle).map_err(failed)?;
         if let Some(latest) = latest.filter(|latest| holds(observed.extension, latest, &digest, &phases))
             && acting::may_act_as(cx, observed, latest, &phases).await.map_err(failed)?
@@ -108,10 +130,12 @@ async fn by_catalogs(cx: &Context, observed: &Observed<'_>, report: Report) -> (
             return Ok(Decision::Refresh { chosen, inputs });
         }
         check_kubernetes(cx, &chosen, &rendered).await.map_err(failed)?;
-        let draft = draft(&chosen, phases, (inputs, digest), &rendered, memory);
+        let mut draft = draft(&chosen, phases, (inputs, digest), &rendered, memory);
+        draft.declared = own_requirements(declared, &chosen.properties);
+        draft.dependencies = dependencies;
         let planned = plan::plan(cx, observed, draft, &report.notes).await.map_err(failed)?;
         report.notes.clone_from(&planned.notes);
-        Ok(Decision::Revise(Box::new(planned)))
+        hold::ask(cx, observed, planned, Kind::Update).await.map_err(failed)
     }
     .await;
     report.and(decision)
@@ -133,9 +157,15 @@ fn draft(
         catalog_properties: chosen.properties.clone(),
         properties: rendered.olm_properties.clone(),
         certificate_provider: rendered.certificate_provider,
-        rolled_back_to: None,
         _memory: Some(memory),
+        ..Draft::default()
     }
+}
+
+/// What only the bundle itself declares to require.
+fn own_requirements(declared: Vec<Property>, of_catalog: &[Property]) -> Vec<Property> {
+    let is_own = |one: &Property| REQUIREMENTS.contains(&one.kind.as_str()) && !of_catalog.contains(one);
+    declared.into_iter().filter(is_own).collect()
 }
 
 /// A sentence about an image that the catalog names now and that is not rolled out.

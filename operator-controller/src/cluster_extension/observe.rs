@@ -77,8 +77,9 @@ pub(crate) async fn observe<'a>(
     let default = cx.settings.default_account();
     let named = service_account::account(extension, default.as_ref());
     wanted.add(named.clone().map(Interest::ServiceAccount));
+    wanted.add([Interest::Namespace(extension.spec.namespace.clone())]);
     let mut account = service_account::check(extension, &cx.accounts, &cx.settings).await;
-    let identity = Identity::check(extension, &cx.accounts, default.as_ref(), account.is_ok()).await;
+    let identity = Identity::check(cx, extension, default.as_ref(), account.is_ok()).await;
     let identity = identity.unwrap_or_else(|error| {
         account = Err(error.after(account.as_ref().err()));
         Identity::default()

@@ -8,6 +8,7 @@ pub(crate) mod permissions;
 use std::borrow::Cow;
 
 use kube::{Client, ResourceExt};
+use olm_api::v1::ClusterExtension;
 use olm_fbc::Property;
 use olm_objectset::Phase;
 use olm_plan::{Inputs, InstalledBundle, Plan, Resolution, Section, image_changes, operator_permissions};
@@ -15,10 +16,14 @@ use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, ClientError, MemoryShare};
 use serde_json::Value;
 
+use crate::facts::readable;
 use crate::{
     cluster_extension::{
         Context,
-        decide::content_digest,
+        decide::{
+            content_digest,
+            dependencies::install::{Dependencies, lines},
+        },
         observe::{
             Observed,
             revisions::{BundleRecord, Revision, Revisions},
@@ -43,10 +48,16 @@ pub(crate) struct Draft {
     pub(crate) catalog_properties: Vec<Property>,
     /// The CSV's `olm.properties`, carried over unchanged.
     pub(crate) properties: Option<String>,
+    /// What the bundle itself declares to require.
+    pub(crate) declared: Vec<Property>,
+    /// What is created before it, because the bundle requires it.
+    pub(crate) dependencies: Option<Dependencies>,
     /// Who makes the certificates of its webhooks, if it has any.
     pub(crate) certificate_provider: Option<CertificateProvider>,
     /// The revision whose objects come back with it.
     pub(crate) rolled_back_to: Option<i64>,
+    /// The revision that failed and whose place it takes without a person's asking, as it is recorded.
+    pub(crate) returned_from: Option<String>,
     /// Held as long as its objects are in memory.
     pub(crate) _memory: Option<MemoryShare>,
 }
@@ -89,11 +100,11 @@ pub(crate) async fn plan(
     let contents = contents(cx, revisions, client.as_ref().ok()).await;
     let reviewer = client.clone().unwrap_or_else(|_| cx.controller());
     let Checked { changes, findings, notes: more, mut obstacle } =
-        crds::check(cx, observed, &reviewer, &draft.phases).await?;
+        crds::check(cx, observed, &reviewer, &draft).await?;
     let notes: Vec<String> = notes.iter().cloned().chain(more).collect();
     let mut served = Cow::Borrowed(draft.phases.as_slice());
     if obstacle.is_none() || cx.only_plans {
-        match kinds::of_served_kinds(cx, observed, &draft.phases).await {
+        match kinds::of_served_kinds(cx, observed, &draft).await {
             Ok(phases) => served = phases,
             Err(cause) => drop(obstacle.get_or_insert(cause)),
         }
@@ -121,6 +132,10 @@ pub(crate) async fn plan(
     drop(served);
     let old = contents.as_ref().map_err(Clone::clone).map(|contents| installed(contents, revisions));
     let new = || draft.phases.iter().flat_map(|phase| &phase.objects);
+    let state = cx.extensions.state();
+    let all: Vec<&ClusterExtension> = readable(&state).collect();
+    let create = draft.dependencies.as_ref().map_or(&[][..], |dependencies| &dependencies.create);
+    let (create, dependencies) = lines(extension, create, &all);
     let plan = Plan {
         extension: extension.name_any(),
         revision,
@@ -129,8 +144,10 @@ pub(crate) async fn plan(
             content_digest: content_digest(&draft.phases),
             namespace: extension.spec.namespace.clone(),
             service_account: format!("{}/{}", account.namespace, account.name),
+            dependencies,
         },
         resolution: Section::Known(resolution(&draft, revisions)),
+        dependencies: create,
         objects,
         images: known(old.as_ref(), |old| image_changes(old.iter().copied(), new())),
         crds: Section::Known(findings),
@@ -147,11 +164,11 @@ async fn account_client(cx: &Context, account: &AccountRef) -> Result<AccountCli
     match cx.accounts.client(account).await {
         Ok(client) => Ok(Ok(client)),
         Err(ClientError::TokenForbidden { message, .. }) if cx.only_plans => Ok(Err(format!(
-            "this needs a token of service account {:?} in namespace {:?}, which you may not create: {message}",
+            "this needs a token of ServiceAccount {:?} in namespace {:?}, which you may not create: {message}",
             account.name, account.namespace
         ))),
         Err(ClientError::AccountNotFound { .. }) if cx.only_plans => Ok(Err(format!(
-            "this is asked as service account {:?} in namespace {:?}, which does not exist yet",
+            "this is asked as ServiceAccount {:?} in namespace {:?}, which does not exist yet",
             account.name, account.namespace
         ))),
         Err(error) => Err(Cause::transient(error)),

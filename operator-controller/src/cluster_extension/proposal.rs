@@ -83,7 +83,7 @@ pub(crate) async fn propose(cx: &Context, extension: &ClusterExtension) -> Resul
             Some(Decision::Wait(Outcome::Pulling(why) | Outcome::Away { why, .. }) | Decision::Keep { why }),
             _,
         ) => why,
-        (Some(Decision::Refresh { .. } | Decision::Wait(_)) | None, _) => match latest {
+        (Some(Decision::Refresh { .. } | Decision::Wait(_) | Decision::Hold(_)) | None, _) => match latest {
             Some(latest) if observed.revisions.installed() == Some(latest) => {
                 format!("{} is installed as revision {}", latest.bundle.name, latest.name)
             }

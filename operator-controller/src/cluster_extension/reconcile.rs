@@ -20,7 +20,12 @@ use parking_lot::Mutex;
 
 use super::{
     Context,
-    act::{act, revision::RevisionWriter},
+    act::{
+        act,
+        dependencies::{Removal, remove_unneeded},
+        revision::RevisionWriter,
+    },
+    annotations::{is_guarded, is_paused, origin},
     decide::{
         decide,
         requeue::{self, requeue},
@@ -33,6 +38,7 @@ use super::{
     },
 };
 use crate::{
+    deletion_guard,
     deletion_policy::extension::{ExtensionPolicy, Held, PolicyState, of_revision},
     interest::{Interest, Wanted},
 };
@@ -63,7 +69,9 @@ impl Reconciler for Extensions {
     async fn reconcile(&self, extension: &ClusterExtension) -> (Next, BTreeSet<Interest>) {
         let wanted = Wanted::default();
         let (name, uid) = (extension.name_any(), extension.uid().unwrap_or_default());
-        wanted.add([Interest::Settings, Interest::Policies, Interest::Platform, Interest::Job(name.clone())]);
+        wanted.add([Interest::Settings, Interest::Policies, Interest::UpdatePolicies, Interest::Platform]);
+        wanted.add([Interest::Job(name.clone())]);
+        wanted.add(is_guarded(extension).then(|| Interest::CustomResources(name.clone())));
         wanted.add([Interest::Revisions(name), Interest::Revisions(uid)]);
         let next = self.next(extension, &wanted).await;
         (next, wanted.into_set())
@@ -104,10 +112,19 @@ impl Extensions {
         if let PolicyState::TakenBack(_) = policy {
             return self.take_back(extension, &policy, now).await;
         }
-        let report = Report {
+        let refused = match remove_unneeded(&self.cx, extension, wanted).await {
+            Removal::Begun => return Next::Await,
+            Removal::Refused(why, at) => Some((why, at)),
+            Removal::Needed => None,
+        };
+        let mut report = Report {
             unguarded: self.unguarded(extension),
             ..self.run((extension, wanted), policy, now).await
         };
+        if let Some((why, at)) = refused {
+            report.notes.push(why);
+            report.resumes = report.resumes.into_iter().chain([at]).min();
+        }
         if report.outcome != Outcome::Recorded {
             let after = status(extension, &report, now);
             if let Err(error) = self.write_status(extension, after, &report).await {
@@ -125,11 +142,15 @@ impl Extensions {
         now: Timestamp,
     ) -> Report {
         let (cx, uid) = (&self.cx, extension.uid().unwrap_or_default());
+        // What was written in its turn is in the store.
+        cx.update_policies.release(&extension.name_any());
         // Put back when nothing was written or all of it, and in no other way out of the reconcile.
         let is_tidy = self.tidy.lock().remove(&uid);
-        let notes = policy.note(extension).into_iter().collect();
+        let notes = policy.note(extension).into_iter().chain(origin(extension)).collect();
+        let guard;
         let (report, is_tidy) = match observe(cx, (extension, wanted), notes, is_tidy, now).await {
             Ok(observed) => {
+                guard = deletion_guard::check(cx, extension, Some(&observed.account)).await;
                 let (mut report, decision) = decide(cx, &observed).await;
                 let mut is_whole = true;
                 if let Some(decision) = decision {
@@ -140,14 +161,21 @@ impl Extensions {
                 (report, is_whole && observed.untidy_until.is_none())
             }
             Err(report) => {
+                guard = deletion_guard::check(cx, extension, None).await;
                 let is_as_before = is_tidy && report.error().is_none();
                 (*report, is_as_before)
             }
         };
         if is_tidy {
-            self.tidy.lock().insert(uid);
+            self.tidy.lock().insert(uid.clone());
         }
         let name = extension.name_any();
+        // While it is paused, what it will want is not known.
+        let is_settled = report.outcome == Outcome::Settled && !is_paused(extension, now);
+        cx.installed.set_settled(&uid, is_settled);
+        if report.created().is_none() {
+            cx.update_policies.release(&name);
+        }
         if report.needs_no_pull() {
             cx.bundles.release(&name);
         }
@@ -157,21 +185,25 @@ impl Extensions {
         if let Some(error) = report.error() {
             tracing::debug!(extension = name, %error, "not carried out");
         }
-        Report { policy, ..report }
+        Report { policy, guard, ..report }
     }
 
     /// What is wrong with the admission policies that guard the extension.
     fn unguarded(&self, extension: &ClusterExtension) -> Option<String> {
         let guard = &self.cx.guard;
         let of_deletion = || of_revision(extension).and_then(|_| guard.complaint_about_deletion());
-        guard.complaint().or_else(of_deletion)
+        let of_guard = || is_guarded(extension).then(|| guard.complaint_about_guard()).flatten();
+        guard.complaint().or_else(of_deletion).or_else(of_guard)
     }
 
     /// Forgets what is known of an extension that is being deleted, and ends what it waits for.
     fn forget(&self, name: &str, uid: &str) {
         self.cx.installed.forget(name);
+        self.cx.installed.set_settled(uid, false);
+        self.cx.custom_resources.forget(uid);
         self.cx.platform.forget(name);
         self.cx.bundles.release(name);
+        self.cx.update_policies.release(name);
         self.tidy.lock().remove(uid);
         self.objects.forget(uid);
         self.cx.written_sets.forget(uid);
@@ -221,6 +253,10 @@ impl Extensions {
         let uid = extension.uid().unwrap_or_default();
         self.forget(&extension.name_any(), &uid);
         if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
+            if let Some(held) = deletion_guard::held(&self.cx, extension).await {
+                wanted.add([Interest::Rbac]);
+                return self.hold(extension, &held).await;
+            }
             match (ExtensionPolicy { cx: &self.cx, extension }).release().await {
                 Ok(true) => {}
                 Ok(false) => return self.await_rest(extension, requeue::AT_REST_RETRY).await,

@@ -12,7 +12,11 @@ use olm_resolve::{AvailableUpdate, DeprecationStatus};
 use thiserror::Error;
 
 use crate::{
-    cluster_extension::observe::revisions::{BundleRecord, Revisions},
+    cluster_extension::{
+        decide::hold::Pending,
+        observe::revisions::{BundleRecord, Revisions},
+    },
+    deletion_guard::GuardState,
     deletion_policy::extension::PolicyState,
     facts::platform::Verdict,
 };
@@ -163,6 +167,8 @@ pub(crate) enum Outcome {
     Recorded,
     /// The bundle is being pulled, in a sentence; its arrival causes the next reconcile.
     Pulling(String),
+    /// The update policy holds a change.
+    Held(Pending),
     /// What the spec asks for is not known to be there: the installed bundle cannot be pulled.
     Away {
         why: String,
@@ -193,6 +199,8 @@ pub(crate) struct Report {
     pub(crate) resumes: Option<Timestamp>,
     /// What is known of the deletion policy.
     pub(crate) policy: PolicyState,
+    /// What is known of the deletion guard.
+    pub(crate) guard: GuardState,
     /// What is wrong with the admission policies that guard the ServiceAccounts.
     pub(crate) unguarded: Option<String>,
     /// Sentences for `Ready` about settings in force and candidates that were rejected.
@@ -218,6 +226,11 @@ impl Report {
         if let Outcome::Created(created) = &self.outcome { Some(created) } else { None }
     }
 
+    /// The change that the update policy holds.
+    pub(crate) fn pending(&self) -> Option<&Pending> {
+        if let Outcome::Held(pending) = &self.outcome { Some(pending) } else { None }
+    }
+
     pub(crate) fn pulling(&self) -> Option<&str> {
         if let Outcome::Pulling(pulling) = &self.outcome { Some(pulling) } else { None }
     }
@@ -230,7 +243,7 @@ impl Report {
     /// Whether nothing is to be pulled. A reconcile that knows nothing leaves a pull alone.
     pub(crate) fn needs_no_pull(&self) -> bool {
         match &self.outcome {
-            Outcome::Settled | Outcome::Created(_) => true,
+            Outcome::Settled | Outcome::Created(_) | Outcome::Held(_) => true,
             Outcome::Away { next_pull, .. } => next_pull.is_none(),
             Outcome::Failed(error) => match error {
                 StepError::Bundle { cause, .. } => cause.next_pull.is_none(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod executor;
 mod left_out;
+mod target;
 mod teardown;
 mod watched;
 
@@ -19,8 +20,8 @@ use crate::{
         Context,
         decide::Decision,
         observe::{Observed, siblings},
-        report::{Obstacle, Outcome, Report, has_succeeded},
-        workloads,
+        report::{Obstacle, Outcome, Report, has_succeeded, unhealthy_since},
+        requeue, workloads,
     },
     deletion_policy::revision as deletion_policy,
     facts::kinds::Survey,
@@ -54,7 +55,9 @@ async fn roll_out(observed: &Observed<'_>, mut executor: Executor<'_>) -> Report
             executor.ca_bundles = bundles;
             let cx = executor.cx;
             let mut outcome = roll_out_phases(observed, executor).await.unwrap_or_else(Outcome::Retrying);
-            if let Outcome::Incomplete { unhealthy, .. } = &mut outcome {
+            if let Outcome::Incomplete { unhealthy, .. } = &mut outcome
+                && requeue::are_pods_due(unhealthy_since(observed.set), cx.clock.now())
+            {
                 workloads::examine(cx, observed, unhealthy).await;
             }
             Report { certificates: next, ..outcome.into() }

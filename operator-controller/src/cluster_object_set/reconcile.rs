@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use olm_api::{ConditionStatus, ConditionType, names::TEARDOWN_FINALIZER, v1::ClusterObjectSet};
+use olm_api::{ConditionType, names::TEARDOWN_FINALIZER, v1::ClusterObjectSet};
 use olm_runtime::{Next, OwnerChanged, PANIC_REPORT, Reconciler};
 
 use super::{
@@ -15,6 +15,7 @@ use super::{
     report::{
         Outcome, Report, Unhealthy, deadline,
         status::{status, torn_down},
+        unhealthy_since,
     },
     requeue::{requeue, retry},
 };
@@ -118,12 +119,6 @@ impl ObjectSets {
         self.report_findings(set, report.outcome.unhealthy()).await;
         Ok(())
     }
-}
-
-/// Since when the status says that objects are not healthy.
-fn unhealthy_since(set: &ClusterObjectSet) -> Option<Timestamp> {
-    let available = set.status.as_ref()?.conditions.find(ConditionType::Available)?;
-    (available.status == ConditionStatus::False.as_str()).then_some(available.last_transition_time.0)
 }
 
 /// The owners of objects whose changes concern the revision: itself, and its extension, to whom the Secrets of webhooks

@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use olm_api::{
-    ConditionType,
+    ConditionStatus, ConditionType,
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
 use olm_object::ObjectKey;
@@ -144,6 +144,8 @@ pub(crate) enum Obstacle {
     },
     /// The API server does not allow it.
     Forbidden,
+    /// Stored objects do not allow a CRD to be written.
+    StoredObjects,
     /// The ServiceAccount or the namespace is missing: the remedy.
     Missing(String),
 }
@@ -155,6 +157,9 @@ impl Obstacle {
             Self::Collision { remedy, .. } => remedy,
             Self::Forbidden => {
                 "Give the ServiceAccount this permission (\"olm bundle rbac\" prints the permissions that a bundle needs), or change the policy or quota that the message names."
+            }
+            Self::StoredObjects => {
+                "Change or delete the stored objects that the message names, or let the extension choose the version that was installed before."
             }
             Self::Missing(advice) => advice,
         }
@@ -222,6 +227,12 @@ pub(crate) fn deadline(set: &ClusterObjectSet, now: Timestamp) -> Deadline {
     }
     let at = created.0 + SignedDuration::from_mins(i64::from(minutes));
     if now >= at { Deadline::Passed { minutes } } else { Deadline::At(at) }
+}
+
+/// Since when the status says that objects are not healthy.
+pub(crate) fn unhealthy_since(set: &ClusterObjectSet) -> Option<Timestamp> {
+    let available = set.status.as_ref()?.conditions.find(ConditionType::Available)?;
+    (available.status == ConditionStatus::False.as_str()).then_some(available.last_transition_time.0)
 }
 
 /// Whether the status says that the revision has rolled out.

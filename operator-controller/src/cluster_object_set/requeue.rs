@@ -68,12 +68,21 @@ pub(crate) fn retry(text: String, deadline: Deadline, now: Timestamp) -> Next {
     }
 }
 
+/// Whether Pods are listed now. Workloads of an ordinary roll-out are healthy sooner.
+pub(crate) fn are_pods_due(unhealthy_since: Option<Timestamp>, now: Timestamp) -> bool {
+    lasted(unhealthy_since, now) >= POD_CHECKS[0].1
+}
+
 /// When Pods are listed again.
 fn pods(report: &Report, now: Timestamp) -> Option<Duration> {
     report.outcome.unhealthy().iter().find(|one| one.workload.is_some())?;
-    let since = report.unhealthy_since.unwrap_or(now);
-    let lasted = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    let lasted = lasted(report.unhealthy_since, now);
     POD_CHECKS.iter().find(|(until, _)| lasted < *until).map(|(_, wait)| *wait)
+}
+
+/// How long workloads have been unhealthy; no time at all if that was not reported yet.
+fn lasted(since: Option<Timestamp>, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(since.unwrap_or(now))).unwrap_or_default()
 }
 
 fn left(deadline: Deadline, now: Timestamp) -> Option<Duration> {
@@ -131,6 +140,15 @@ mod tests {
         assert_eq!(after(&first), seconds(3));
         let late = requeue(&first, Deadline::At(at(2)), NOW);
         assert_eq!(late, seconds(2), "no later than the deadline");
+    }
+
+    #[test]
+    fn pods_of_an_ordinary_roll_out_are_not_listed() {
+        for (since, due) in
+            [(None, false), (Some(0), false), (Some(-2), false), (Some(-3), true), (Some(5), false)]
+        {
+            assert_eq!(are_pods_due(since.map(at), NOW), due, "{since:?}");
+        }
     }
 
     fn stuck(obstacle: Obstacle) -> Report {

@@ -33,6 +33,7 @@ use crate::cluster_extension::observe::service_account;
 use crate::cluster_extension::{Context, short_annotation};
 use crate::cluster_object_set::report::status::torn_down;
 use crate::deletion_policy::revision::{claim, reason};
+use crate::facts::readable;
 
 /// Kubernetes' finalizer of an object that is deleted without its dependents.
 const ORPHAN_FINALIZER: &str = "orphan";
@@ -117,7 +118,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn for_good(text: String) -> Self {
+    pub(crate) fn for_good(text: String) -> Self {
         Self { text, recovers: false }
     }
 }
@@ -154,7 +155,7 @@ impl ExtensionPolicy<'_> {
             return Ok(PolicyState::TakenBack(wanted));
         }
         let known = self.cx.sets.state();
-        let mut known = known.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let mut known = readable(&known);
         let is_quiet =
             |set: &ClusterObjectSet| wanted == DeletionPolicy::Delete && in_force(set, wanted).is_ok();
         if wanted == DeletionPolicy::Delete
@@ -232,7 +233,7 @@ impl ExtensionPolicy<'_> {
                 })
         };
         let known = self.cx.sets.state();
-        let known = known.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+        let known = readable(&known);
         let left: Vec<(String, Option<String>)> =
             known.filter(|set| is_left(set)).map(|set| (set.name_any(), set.resource_version())).collect();
         for (revision, version) in left {

@@ -13,10 +13,11 @@ use olm_api::{
 };
 use olm_object::ObjectKey;
 use olm_objectset::{
-    DeletionPolicy, converts_by_webhook, form_patch, readable_without_webhook, taking_form_patch,
+    DeletionPolicy, converts_by_webhook, form_patch, readable_without_webhook, retained_for,
+    taking_form_patch,
 };
 use olm_preflight::{REQUESTS, concurrently};
-use olm_runtime::{DiscoveryError, api_text, if_exists, patch_as};
+use olm_runtime::{DiscoveryError, api_text, bounded, if_exists, patch_as};
 use serde_json::Value;
 
 use crate::cluster_object_set::{
@@ -139,6 +140,7 @@ async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Resu
         let kept = executor.owner.policy.keeps(&key);
         return if kept { Err(format!("Object {key}: it is not taken over yet")) } else { Ok(()) };
     }
+    executor.may_own(&key, &live).await.map_err(|why| format!("Object {key}: {why}"))?;
     executor.form(&api, &key, &live).await.map_err(|e| failed(&e))?;
     if retains && key.is_crd() {
         readable_without_webhook(&live)?;
@@ -147,6 +149,24 @@ async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Resu
 }
 
 impl Executor<'_> {
+    /// Checks that an object without an owner may get one back: that the revision still has the policy that is carried out.
+    ///
+    /// The policy is written to a revision before its objects lose their owner. So the revision is read after the object,
+    /// and a former leader that knows only an earlier policy gives nothing an owner that its successor reports as kept.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub(crate) async fn may_own(&self, key: &ObjectKey, live: &Value) -> Result<(), String> {
+        if self.owner.policy.keeps(key) || retained_for(live).is_none() {
+            return Ok(());
+        }
+        let set = bounded(self.cx.api().get(&self.owner.name)).await;
+        let set =
+            set.map_err(|e| format!("reading the deletion policy of its revision: {}", api_text(&e)))?;
+        let is_same = set.uid().as_deref() == Some(&self.owner.uid) && policy(&set) == self.owner.policy;
+        if is_same { Ok(()) } else { Err("the deletion policy of its revision has changed".to_owned()) }
+    }
+
     /// Gives an object of this revision the form that its policy asks for.
     pub(crate) async fn form(
         &self,

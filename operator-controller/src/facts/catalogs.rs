@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
+use crate::facts::readable;
 use crate::{
     content::Content,
     interest::{Interest, Interests, Wanted},
@@ -55,28 +56,34 @@ pub(crate) struct Catalogs {
     absent: Arc<Absent>,
 }
 
-/// Catalogs that were asked and have never been served, and since when.
+/// Catalogs that were asked and have never been served: their UIDs, and since when.
 #[derive(Debug)]
 struct Absent {
-    since: Mutex<BTreeMap<String, Timestamp>>,
+    since: Mutex<BTreeMap<String, (String, Timestamp)>>,
     deadline: SignedDuration,
 }
 
 impl Absent {
-    fn note(&self, catalog: &str, absent: bool, now: Timestamp) {
+    fn note(&self, catalog: &str, uid: &str, absent: bool, now: Timestamp) {
         let mut since = self.since.lock();
-        if absent {
-            since.entry(catalog.to_owned()).or_insert(now);
-        } else {
+        if !absent {
             since.remove(catalog);
+        } else if since.get(catalog).is_none_or(|(known, _)| known != uid) {
+            // One that was created again has all its time.
+            since.insert(catalog.to_owned(), (uid.to_owned(), now));
         }
+    }
+
+    /// Forgets catalogs that are gone.
+    fn retain(&self, exists: impl Fn(&str) -> bool) {
+        self.since.lock().retain(|name, _| exists(name));
     }
 
     fn wait_for(&self, catalogs: &[String], now: Timestamp) -> Wait {
         let since = self.since.lock();
         let deadlines: Option<Vec<Timestamp>> = catalogs
             .iter()
-            .map(|name| since.get(name).and_then(|since| since.checked_add(self.deadline).ok()))
+            .map(|name| since.get(name).and_then(|(_, since)| since.checked_add(self.deadline).ok()))
             .collect();
         match deadlines.and_then(|all| all.into_iter().max()) {
             Some(deadline) if deadline <= now => Wait::Over,
@@ -132,9 +139,13 @@ impl Catalogs {
 
     /// The packages of all readable catalogs with `text` in what resolution reads of them: catalog, priority
     /// and package. For explanations.
-    pub(crate) async fn mentioning(&self, text: &str) -> Vec<(String, i32, PackageContent)> {
+    pub(crate) async fn mentioning(
+        &self,
+        text: &str,
+        selector: Option<&LabelSelector>,
+    ) -> Vec<(String, i32, PackageContent)> {
         let mut found = Vec::new();
-        for asked in self.asked(None) {
+        for asked in self.asked(selector) {
             match self.reader.mentioning(&asked.name, text).await {
                 Ok(all) => found.extend(all.into_iter().map(|p| (asked.name.clone(), asked.priority, p))),
                 Err(error) => {
@@ -147,16 +158,14 @@ impl Catalogs {
 
     /// The available catalogs that `selector` selects, by name.
     fn asked(&self, selector: Option<&LabelSelector>) -> Vec<Asked> {
-        let mut catalogs: Vec<Asked> = self
-            .known
-            .state()
-            .iter()
-            .filter_map(|guarded| guarded.0.as_ref().ok())
+        let state = self.known.state();
+        let mut catalogs: Vec<Asked> = readable(&state)
             .filter(|c| c.metadata.deletion_timestamp.is_none())
             .filter(|c| c.spec.availability_mode != AvailabilityMode::Unavailable)
             .filter(|c| selector.is_none_or(|s| selected(&c.name_any(), c.labels(), s)))
             .map(|c| Asked {
                 name: c.name_any(),
+                uid: c.uid().unwrap_or_default(),
                 priority: c.spec.priority,
                 served_before: c.status.as_ref().is_some_and(|status| status.last_unpacked.is_some()),
             })
@@ -180,11 +189,12 @@ impl Catalogs {
             validate(selector).map_err(|e| format!("desired catalog selector is invalid: {e}"))?;
         }
         let mut answers = Vec::new();
-        for Asked { name, priority, served_before } in self.asked(selector) {
+        self.absent.retain(|name| self.known.get(&ObjectRef::new(name)).is_some());
+        for Asked { name, uid, priority, served_before } in self.asked(selector) {
             wanted.add([Interest::Catalog(name.clone())]);
             let content = self.reader.package(&name, package).await;
             let absent = matches!(content, Err(CatalogError::NotServed { .. })) && !served_before;
-            self.absent.note(&name, absent, now);
+            self.absent.note(&name, &uid, absent, now);
             answers.push(Answer { name, priority, content });
         }
         Ok(answers)
@@ -195,6 +205,7 @@ impl Catalogs {
 #[derive(Debug)]
 struct Asked {
     name: String,
+    uid: String,
     priority: i32,
     served_before: bool,
 }
@@ -387,14 +398,30 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         let both = ["a".to_owned(), "b".to_owned()];
         assert_eq!(absent.wait_for(&both, at(0)), Wait::Longer);
-        absent.note("a", true, at(0));
-        absent.note("a", true, at(50));
+        let note = |name, is_absent, second| absent.note(name, "uid", is_absent, at(second));
+        note("a", true, 0);
+        note("a", true, 50);
         assert_eq!(absent.wait_for(&both[..1], at(119)), Wait::Until(at(120)));
         assert_eq!(absent.wait_for(&both[..1], at(120)), Wait::Over);
         assert_eq!(absent.wait_for(&both, at(500)), Wait::Longer, "the other one was served before");
-        absent.note("b", true, at(60));
+        note("b", true, 60);
         assert_eq!(absent.wait_for(&both, at(130)), Wait::Until(at(180)));
-        absent.note("a", false, at(130));
+        note("a", false, 130);
         assert_eq!(absent.wait_for(&both, at(500)), Wait::Longer);
+    }
+
+    #[test]
+    fn a_catalog_that_is_created_again_has_all_its_time_and_one_that_is_gone_is_forgotten() {
+        let absent = Absent { since: Mutex::default(), deadline: SignedDuration::from_secs(120) };
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let wait = |second| absent.wait_for(&["a".to_owned()], at(second));
+        absent.note("a", "1", true, at(0));
+        assert_eq!(wait(500), Wait::Over);
+        absent.note("a", "2", true, at(500));
+        assert_eq!(wait(500), Wait::Until(at(620)));
+        absent.retain(|name| name != "b");
+        assert_eq!(wait(500), Wait::Until(at(620)));
+        absent.retain(|name| name != "a");
+        assert!(absent.since.lock().is_empty());
     }
 }

@@ -147,6 +147,13 @@ impl ContentSecrets {
         Ok(content)
     }
 
+    /// Takes note of a Secret that was just written: it need not be read.
+    pub(crate) fn wrote(&self, secret: Secret) {
+        self.show(&secret.metadata);
+        let (name, uid) = (secret.name_any(), secret.uid());
+        self.keep(&name, uid.as_deref(), &secret.into());
+    }
+
     /// Forgets the content of a revision that is gone, or that needs it no more.
     pub(crate) fn forget(&self, revision: &str) {
         for secret in self.shown.lock().values_mut() {

@@ -4,7 +4,10 @@
 //! Those that wait are known with what they would bring, because two of them may be on a cycle: one that begins to wait
 //! may be what another one waits for. Nothing of this survives the process; the next reconcile of each brings it back.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use kube::{Client, ResourceExt};
 use olm_api::{
@@ -32,12 +35,14 @@ pub(crate) struct Pending {
 #[derive(Debug, Default)]
 pub(crate) struct Installed {
     pending: Mutex<BTreeMap<String, Arc<Pending>>>,
+    /// UIDs of the extensions that have what they want: what their revisions do not need, they do not need.
+    settled: Mutex<BTreeSet<String>>,
     interests: Interests,
 }
 
 impl Installed {
     pub(crate) fn new(interests: Interests) -> Self {
-        Self { pending: Mutex::default(), interests }
+        Self { interests, ..Self::default() }
     }
 
     /// Notes what an extension is about to install and lacks. When that is news, the others try again.
@@ -59,6 +64,20 @@ impl Installed {
     /// The extension needs nothing, or is gone.
     pub(crate) fn forget(&self, extension: &str) {
         self.pending.lock().remove(extension);
+    }
+
+    /// Notes whether an extension has what it wants.
+    pub(crate) fn set_settled(&self, uid: &str, is_settled: bool) {
+        if !is_settled {
+            self.settled.lock().remove(uid);
+        } else if self.settled.lock().insert(uid.to_owned()) {
+            self.interests.fire(&Interest::Extensions);
+        }
+    }
+
+    /// Whether the last reconcile of an extension found that it has what it wants.
+    pub(crate) fn is_settled(&self, uid: &str) -> bool {
+        self.settled.lock().contains(uid)
     }
 
     /// Everyone who waits, by name.

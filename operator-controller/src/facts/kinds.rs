@@ -136,6 +136,8 @@ impl Kinds {
         stop: CancellationToken,
     ) {
         let mut changes = Changes::new();
+        // Each kind that comes from here on is an event, those of the first list included.
+        discovery.set_followed();
         add::<CustomResourceDefinition, _>(&mut changes, &client, chance, |event| match event {
             Event::Init => None,
             Event::InitDone => Some(Changed::CrdsListed),

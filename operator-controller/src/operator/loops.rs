@@ -6,6 +6,7 @@ use futures::{FutureExt, future::BoxFuture};
 use olm_api::{
     names::{MANAGED_BY, MANAGED_BY_LABEL, OWNER_UID_ANNOTATION, PROGRAM_FIELD_MANAGER},
     v1::{ClusterCatalog, ClusterExtension, ClusterObjectSet},
+    v1alpha1::UpdatePolicy,
 };
 use olm_bundles::Bundles;
 use olm_runtime::{
@@ -23,21 +24,26 @@ use crate::{
         self,
         catalogs::{self, Catalogs},
         content_secrets::ContentSecrets,
+        custom_resources::CustomResources,
         installed::{self, Installed},
         kinds::Kinds,
+        namespaces::Namespaces,
         platform::Platform,
         policies::{self, Guard},
         rbac,
         settings::Settings,
+        update_policies::UpdatePolicies,
     },
     interest::{Interest, Interests},
     metrics::DriftRepairs,
+    update_policy::Policies,
     webhook_certificates,
 };
 
 /// The names of the controllers in logs and metrics, upstream's.
 const EXTENSIONS: &str = "controller-operator-cluster-extension-controller";
 const OBJECT_SETS: &str = "clusterobjectset";
+const UPDATE_POLICIES: &str = "updatepolicy";
 
 /// The controllers, before they run: functions of clients, a clock and a source of jitter.
 pub(crate) struct Loops {
@@ -73,15 +79,24 @@ impl Loops {
         let (client, chance, interests) = (self.accounts.controller(), &self.chance, Interests::default());
         let fires = || interests.clone();
         let extensions = Source::<ClusterExtension>::all(client.clone(), chance);
+        let changed = fires();
+        let extensions = extensions.observed(move |_| changed.fire(&Interest::Extensions));
+        let changed = fires();
+        let policies = Source::<UpdatePolicy>::all(client.clone(), chance);
+        let policies = policies.observed(move |_| changed.fire(&Interest::UpdatePolicies));
         let sets = installed::revisions(client.clone(), chance, fires());
         let catalogs = Source::<ClusterCatalog>::all(client.clone(), chance);
         let kinds = Kinds::default();
-        let context = self.extension_context(&sets, &catalogs, &interests);
+        let mut context = self.extension_context((&extensions, &sets, &catalogs), &interests);
+        let (all_policies, all) = (policies.store.clone(), extensions.store.clone());
+        context.update_policies = UpdatePolicies::new(all_policies, all, fires());
+        let (update_policies, policies_listed) = (context.update_policies.clone(), policies.listed());
         let set_context = self.set_context(&context, &interests);
         let (settings, discovery) = (context.settings.clone(), context.discovery.clone());
-        let contents = context.contents.clone();
+        let (contents, namespaces) = (context.contents.clone(), context.namespaces.clone());
         let listed = [extensions.listed().boxed(), sets.listed().boxed(), catalogs.listed().boxed()];
         let ready = self.ready(listed, &context).shared();
+        let policies = policies.gated(ready.clone());
         let (extensions, sets) = (extensions.gated(ready.clone()), sets.gated(ready));
         let (known, namespace) = (catalogs.store.clone(), &self.options.system_namespace);
         let policies_changed = || interests.fire(&Interest::Policies);
@@ -94,6 +109,8 @@ impl Loops {
             self.platform.follow(client.clone(), chance, &kinds, fires(), stop.clone()),
             settings.follow(client.clone(), chance, namespace, fires(), stop.clone()),
             contents.follow(chance, fires(), stop.clone()),
+            namespaces.follow(client.clone(), chance, fires(), stop.clone()),
+            update_policies.follow(policies_listed, client.clone(), chance, stop.clone()),
             policies::run(
                 client.clone(),
                 chance,
@@ -104,6 +121,12 @@ impl Loops {
                 stop.clone()
             ),
             rbac::run(client, chance, self.accounts.clone(), fires(), stop.clone()),
+            self.run_controller(
+                UPDATE_POLICIES,
+                (policies, Policies::new(context.clone())),
+                &interests,
+                stop.clone()
+            ),
             self.run_controller(EXTENSIONS, (extensions, Extensions::new(context)), &interests, stop.clone()),
             self.run_controller(OBJECT_SETS, (sets, ObjectSets(set_context)), &interests, stop.clone()),
         );
@@ -118,11 +141,15 @@ impl Loops {
         let needed = [("ClusterExtensions", extensions), ("ClusterObjectSets", sets)];
         let (settings, contents) = (context.settings.clone(), context.contents.clone());
         let (guard, platform) = (self.guard.clone(), self.platform.clone());
+        let namespaces = context.namespaces.clone();
+        let update_policies = context.update_policies.clone();
         let others = [
             ("ClusterCatalogs", catalogs),
             ("the content of revisions", async move { contents.ready().await }.boxed()),
+            ("the namespaces", async move { namespaces.ready().await }.boxed()),
             ("the settings", async move { settings.ready().await }.boxed()),
             ("the admission policies", async move { guard.ready().await }.boxed()),
+            ("the update policies", async move { update_policies.ready().await }.boxed()),
             ("the version of the platform", async move { platform.ready().await }.boxed()),
         ];
         facts::ready(needed, others)
@@ -130,12 +157,17 @@ impl Loops {
 
     fn extension_context(
         &self,
-        sets: &Source<ClusterObjectSet>,
-        catalogs: &Source<ClusterCatalog>,
+        (extensions, sets, catalogs): (
+            &Source<ClusterExtension>,
+            &Source<ClusterObjectSet>,
+            &Source<ClusterCatalog>,
+        ),
         interests: &Interests,
     ) -> cluster_extension::Context {
         let (client, options, fires) = (self.accounts.controller(), &self.options, interests.clone());
         let ended = Arc::new(move |extension: &str| fires.fire(&Interest::Job(extension.to_owned())));
+        let fires = interests.clone();
+        let counted = move |extension: &str| fires.fire(&Interest::CustomResources(extension.to_owned()));
         cluster_extension::Context {
             accounts: self.accounts.clone(),
             discovery: Discovery::new(client.clone()),
@@ -143,14 +175,18 @@ impl Loops {
             bundles: self.bundles.clone().pulling_by_jobs(ended, &self.chance),
             events: Events::new(client, &options.identity),
             sets: sets.store.clone(),
+            extensions: extensions.store.clone(),
             newest_set: sets.newest.clone(),
             written_sets: Arc::default(),
             contents: ContentSecrets::new(self.accounts.controller(), &options.system_namespace),
+            custom_resources: CustomResources::new(counted),
             installed: Arc::new(Installed::new(interests.clone())),
+            namespaces: Namespaces::default(),
             platform: self.platform.clone(),
             features: options.features,
             settings: Settings::new(options.default_account.clone()),
             guard: self.guard.clone(),
+            update_policies: UpdatePolicies::default(),
             system_namespace: options.system_namespace.clone(),
             clock: self.clock.clone(),
             only_plans: false,

@@ -1,7 +1,10 @@
 //! Both loops in a world of their own: an extension is installed, upgraded because its catalog changes, rolled back
 //! and deleted. The same seed gives the same requests at the same times.
 
+mod dependencies;
 mod facts;
+mod policies;
+mod returns;
 mod runs;
 
 use std::{

@@ -87,11 +87,6 @@ pub(super) fn token() -> Value {
     })
 }
 
-/// Every namespace exists.
-pub(super) fn namespace(name: &str) -> Value {
-    json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name, "uid": "namespace"}})
-}
-
 /// A ServiceAccount may do everything, or nothing.
 pub(super) fn rules(granted: bool) -> Value {
     let all = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]});

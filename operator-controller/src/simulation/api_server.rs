@@ -16,7 +16,8 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     SYSTEM_NAMESPACE, Since,
-    answers::{forbidden, namespace, refusal, resources, rules, token, version},
+    answers::{forbidden, refusal, resources, rules, token, version},
+    consent::Consent,
     faults::{Delivery, Faults, Rates, RequestFault},
     process::Process,
     properties::Properties,
@@ -71,6 +72,8 @@ impl ApiServer {
         let policies =
             admission_objects(SYSTEM_NAMESPACE).unwrap().into_iter().filter(|one| one["kind"] != "ConfigMap");
         policies.for_each(|policy| server.create(policy));
+        // The install namespace of all extensions.
+        server.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}));
         server
     }
 
@@ -197,6 +200,14 @@ impl ApiServer {
         self.state().store.others_are_slow = true;
     }
 
+    /// From now on the Deployments of this bundle version do not become available; without one, all of them do.
+    pub(crate) fn break_version(&self, version: Option<&str>) {
+        self.changing(|store| {
+            store.broken = version.map(str::to_owned);
+            store.reconcile_cluster();
+        });
+    }
+
     pub(crate) fn reconcile_cluster(&self) {
         self.changing(Store::reconcile_cluster);
     }
@@ -212,6 +223,18 @@ impl ApiServer {
     /// Writes of the program that were carried out, and what it did that it must not do.
     pub(crate) fn properties(&self) -> Properties {
         self.state().properties.clone()
+    }
+
+    /// Changes what the update policy asks for.
+    pub(crate) fn consent(&self, change: impl FnOnce(&mut Consent)) {
+        change(&mut self.state().properties.consent);
+    }
+
+    /// The digests of the plans that are kept.
+    pub(crate) fn plans(&self) -> Vec<String> {
+        let state = self.state();
+        let plans = state.store.objects().iter().filter(|((resource, ..), _)| resource == "extensionplans");
+        plans.filter_map(|(_, plan)| plan["spec"]["digest"].as_str().map(str::to_owned)).collect()
     }
 
     /// The objects but Events and policies, as text.
@@ -258,6 +281,7 @@ impl ApiServer {
 
     pub(crate) fn edit(&self, resource: &str, namespace: &str, name: &str, patch: &Value) {
         let key = (resource.to_owned(), namespace.to_owned(), name.to_owned());
+        self.consent(|consent| consent.change(self.started.elapsed()));
         let mut object = self.get(resource, namespace, name).expect("an object to edit");
         json_patch::merge(&mut object, patch);
         self.put(&key, object);
@@ -336,7 +360,6 @@ impl ApiServer {
                 let crds = objects.filter(|((resource, ..), _)| resource == "customresourcedefinitions");
                 resources(&request.group_version, crds.map(|(_, crd)| &**crd))
             }
-            (&Method::GET, "namespaces", name) => (200, namespace(name)),
             (&Method::POST, "serviceaccounts", _) if request.sub == "token" => (201, token()),
             (&Method::POST, "selfsubjectrulesreviews", _) => (201, rules(granted)),
             (_, resource, name) if request.as_account && !granted => forbidden(resource, name),

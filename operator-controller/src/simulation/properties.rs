@@ -5,10 +5,15 @@ use std::{
     time::Duration,
 };
 
-use olm_api::names::{BUNDLE_NAME, DELETION_POLICY_ANNOTATION, REVISION_OF_ANNOTATION};
+use olm_api::names::{
+    BUNDLE_NAME, DELETION_POLICY_ANNOTATION, REQUIRED_BY_ANNOTATION, REVISION_OF_ANNOTATION,
+};
 use serde_json::Value;
 
-use super::store::{Key, Store};
+use super::{
+    consent::Consent,
+    store::{Key, Store},
+};
 
 /// The label of objects that neither the program nor what it installs has made.
 pub(crate) const FOREIGN_LABEL: &str = "example.com/foreign";
@@ -24,6 +29,8 @@ pub(crate) struct Properties {
     rolled_out: BTreeSet<(String, String)>,
     /// The UID of each revision with that of its extension, also once the revision is gone: what it owned goes later.
     revision_of: BTreeMap<String, String>,
+    /// What the update policy has to say.
+    pub(crate) consent: Consent,
 }
 
 impl Properties {
@@ -47,6 +54,7 @@ impl Properties {
             Some(object) => self
                 .report(key, object)
                 .or_else(|| self.still_owned(key, object, store))
+                .or_else(|| self.consent.check((key, time), before, object))
                 .or_else(|| moved_back(before?, object, store)),
         };
         let is_foreign =
@@ -110,7 +118,9 @@ fn deletion((resource, ..): &Key, object: &Value, store: &Store) -> Option<Strin
     let owners = object["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_owned = owners.iter().any(is_program)
         // Content is written before its revision.
-        || object["type"].as_str().is_some_and(|kind| kind.starts_with("olm.operatorframework.io/"));
+        || object["type"].as_str().is_some_and(|kind| kind.starts_with("olm.operatorframework.io/"))
+        // Created for another extension.
+        || object["metadata"]["annotations"][REQUIRED_BY_ANNOTATION].is_string();
     if resource == "customresourcedefinitions" {
         let retains = |extension: &Value| {
             !extension["metadata"]["annotations"][DELETION_POLICY_ANNOTATION].is_null()

@@ -8,6 +8,7 @@ use std::{
 };
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use olm_api::names::BUNDLE_VERSION;
 use olm_runtime::Clock;
 use serde_json::{Value, json};
 
@@ -32,6 +33,8 @@ pub(super) struct Store {
     oldest: u64,
     /// Whether other controllers take their time, see [`Store::reconcile_cluster`].
     pub(super) others_are_slow: bool,
+    /// The bundle version whose Deployments never become available.
+    pub(super) broken: Option<String>,
 }
 
 impl Store {
@@ -43,6 +46,7 @@ impl Store {
             history: Vec::new(),
             oldest: 0,
             others_are_slow: false,
+            broken: None,
         }
     }
 
@@ -75,7 +79,7 @@ impl Store {
         let edited = before.as_ref().is_none_or(|before| before["spec"] != object["spec"]);
         object["metadata"]["generation"] = (generation + i64::from(edited)).into();
         if !self.others_are_slow
-            && let Some(status) = cluster_status(&key.0, &object)
+            && let Some(status) = self.status(&key.0, &object)
         {
             object["status"] = status;
         }
@@ -94,6 +98,17 @@ impl Store {
         self.history.push(Event { version: self.version, key: key.clone(), before, after });
         self.objects.insert(key.clone(), stored);
         object
+    }
+
+    /// The status that controllers of the cluster give an object.
+    fn status(&self, resource: &str, object: &Value) -> Option<Value> {
+        let mut status = cluster_status(resource, object)?;
+        let version = object["metadata"]["annotations"][BUNDLE_VERSION].as_str();
+        if resource == "deployments" && version.is_some() && version == self.broken.as_deref() {
+            status["availableReplicas"] = 0.into();
+            status["conditions"][0]["status"] = "False".into();
+        }
+        Some(status)
     }
 
     /// Deletes an object; one with finalizers goes when the last of them does.
@@ -152,7 +167,7 @@ impl Store {
             .objects
             .iter()
             .filter_map(|(key, object)| {
-                let status = cluster_status(&key.0, object)?;
+                let status = self.status(&key.0, object)?;
                 (object["status"] != status).then(|| {
                     let mut object = Value::clone(object);
                     object["status"] = status;

@@ -7,6 +7,7 @@ use k8s_openapi::api::{
 };
 use olm_api_classic::{ClusterServiceVersion, OperatorGroup};
 
+use super::csv::{csv, deployment, strategy};
 use crate::prelude::*;
 
 /// Objects that are created at a time; the API server takes them faster than operators are installed.
@@ -70,24 +71,11 @@ async fn place(client: &Client, number: usize) -> Result<()> {
 
 fn operator(number: usize) -> Value {
     let name = format!("operator-{number}");
-    let labels = json!({"app": name});
-    let deployment = json!({"name": name, "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [{"name": "c", "image": "node.local/pause:1"}]},
-    }}});
-    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
-    json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": format!("{name}.v1")},
-        "spec": {
-            "displayName": name,
-            // As much text as operators have.
-            "description": "An operator that does nothing. ".repeat(60),
-            "installModes": modes.map(|mode| json!({"type": mode, "supported": true})),
-            "install": {"strategy": "deployment", "spec": {
-                "deployments": [deployment],
-                "permissions": [{"serviceAccountName": "default", "rules": [rule()]}],
-            }},
-        },
-    })
+    let permissions = json!([{"serviceAccountName": "default", "rules": [rule()]}]);
+    let fields = json!({
+        // As much text as operators have.
+        "description": "An operator that does nothing. ".repeat(60),
+        "install": strategy(&[deployment(&name, 0)], &permissions),
+    });
+    csv(&format!("{name}.v1"), &fields)
 }

@@ -9,8 +9,8 @@ use crate::{
     bundle::Bundle,
     catalog,
     extension::{ACCOUNT, extension, object_set},
+    permissions::{allow, create_account, grant, rules_for},
     requests::Requests as _,
-    rights::{allow, create_account, grant, rules_for},
     wait,
     world::DEADLINE,
 };

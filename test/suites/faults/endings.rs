@@ -41,14 +41,14 @@ async fn hanging() -> Result<String> {
     Ok(address)
 }
 
-struct Stage {
+struct Setup {
     operator: Operator,
     leases: Api<Lease>,
     // Dropped last.
     _site: Site,
 }
 
-impl Stage {
+impl Setup {
     /// A catalog whose image, and an extension whose bundle, never arrive.
     async fn build() -> Result<Self> {
         let site = Site::start().await?;
@@ -141,14 +141,14 @@ impl Stage {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ended_at_random_moments_it_releases_its_leases_and_is_gone_within_the_grace_period() -> Result<()> {
-    let stage = Stage::build().await?;
-    stage.operator.process().terminate(GRACE).await?;
+    let setup = Setup::build().await?;
+    setup.operator.process().terminate(GRACE).await?;
     let mut random = fastrand::Rng::with_seed(seed());
     let moments = if everything() { MOMENTS } else { MOMENTS_OF_A_SAMPLE };
     let mut figures = Vec::new();
     for moment in 0..moments {
         let (end, after) = (End::of(moment), Duration::from_millis(random.u64(..MOMENT_MILLISECONDS_MAX)));
-        let took = stage.end(end, after).await.with_context(|| format!("{end:?} after {after:?}"))?;
+        let took = setup.end(end, after).await.with_context(|| format!("{end:?} after {after:?}"))?;
         println!(
             "{end:?} after {:.1} s: released in {:.1} s, ended in {:.1} s",
             after.as_secs_f64(),

@@ -2,56 +2,56 @@
 
 use olm_test::{
     prelude::*,
-    proxy::{Fault, Weather},
+    proxy::{self, Weather},
 };
 
 use crate::{
-    theatre::{Harm, Theatre, WHOLE},
+    runner::{Fault, Runner, WHOLE},
     world::{alone, everything, seed},
 };
 
-/// Faults in one stage of a life, at most: the wait for the next attempt doubles with each in a row, and must end
-/// within the stage's deadline.
+/// Faults in one step of a run, at most: the wait for the next attempt doubles with each in a row, and must end
+/// within the step's deadline.
 const FAULTS_MAX: usize = 5;
-/// One request of so many fails; the more, the later in a stage.
+/// One request of so many fails; the more, the later in a step.
 const ONE_IN: std::ops::Range<usize> = 2..40;
-const LIVES: usize = 40;
-const LIVES_OF_A_SAMPLE: usize = 2;
+const RUNS: usize = 40;
+const RUNS_OF_A_SAMPLE: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
     let world = alone().await?;
-    let theatre = Theatre::build(&world, "injected", WHOLE).await?;
-    let faults = [409, 410, 429, 500, 503].map(Fault::Status);
-    let faults: Vec<_> = faults.into_iter().chain([Fault::Drop, Fault::Lose]).collect();
+    let runner = Runner::build(&world, "injected", WHOLE).await?;
+    let faults = [409, 410, 429, 500, 503].map(proxy::Fault::Status);
+    let faults: Vec<_> = faults.into_iter().chain([proxy::Fault::Drop, proxy::Fault::Lose]).collect();
     let (first, started) = (seed(), Instant::now());
-    let lives = if everything() { LIVES } else { LIVES_OF_A_SAMPLE };
+    let runs = if everything() { RUNS } else { RUNS_OF_A_SAMPLE };
     let mut damage = 0;
-    for life in 0..lives {
-        let seed = first.wrapping_add(life as u64);
+    for run in 0..runs {
+        let seed = first.wrapping_add(run as u64);
         let one_in = fastrand::Rng::with_seed(seed).usize(ONE_IN);
         let weather = Weather::new(seed, one_in, &faults, FAULTS_MAX);
-        let life = theatre.live(Harm::Weather(weather)).await;
-        let life = life.with_context(|| format!("seed {seed}, so far: {:#?}", world.proxy().damage()))?;
-        ensure!(!life.damage.is_empty(), "nothing failed with seed {seed}");
-        damage += life.damage.len();
+        let run = runner.run(Fault::Weather(weather)).await;
+        let run = run.with_context(|| format!("seed {seed}, so far: {:#?}", world.proxy().damage()))?;
+        ensure!(!run.damage.is_empty(), "nothing failed with seed {seed}");
+        damage += run.damage.len();
     }
-    println!("{lives} lives with {damage} faults in {:.0} s", started.elapsed().as_secs_f64());
+    println!("{runs} runs with {damage} faults in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_that_restarts_does_not_change_the_end() -> Result<()> {
     let world = alone().await?;
-    let theatre = Theatre::build(&world, "restarted", WHOLE).await?;
+    let runner = Runner::build(&world, "restarted", WHOLE).await?;
     let mut random = fastrand::Rng::with_seed(seed());
-    let lives = if everything() { 6 } else { 1 };
-    for life in 0..lives {
+    let runs = if everything() { 6 } else { 1 };
+    for run in 0..runs {
         // A watch goes on from a version that etcd no longer has, and that a new API server does not remember.
-        let harm =
-            Harm::ApiServer { after: Duration::from_millis(random.u64(..1500)), compact: life % 2 == 0 };
-        let life = theatre.live(harm.clone()).await.with_context(|| format!("{harm:?}"))?;
-        println!("{harm:?}: {:.1?}", life.spent);
+        let fault =
+            Fault::ApiServer { after: Duration::from_millis(random.u64(..1500)), compact: run % 2 == 0 };
+        let run = runner.run(fault.clone()).await.with_context(|| format!("{fault:?}"))?;
+        println!("{fault:?}: {:.1?}", run.spent);
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use olm_test::{
 };
 
 use crate::{
-    theatre::STILL,
+    runner::STILL,
     world::{PACKAGE, Sample, alone},
 };
 

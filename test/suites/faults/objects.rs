@@ -7,8 +7,8 @@ use olm_test::{
 };
 
 use crate::{
+    runner::{STILL, settled},
     snapshot::{Snapshot, difference},
-    theatre::{STILL, settled},
     world::{PACKAGE, Sample, alone},
 };
 

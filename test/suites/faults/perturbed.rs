@@ -1,7 +1,7 @@
 //! An install, upgrade, rollback and delete, repeated with each write of the undisturbed run struck in four ways; the
-//! same for a deletion under a policy that keeps CRDs, and for what comes after it.
+//! same for a deletion under a policy that keeps CRDs, and for what comes after it, and for an upgrade that fails and is replaced.
 //!
-//! Each run ends every stage in the state in which the undisturbed one ended it, object by object.
+//! Each run ends every step in the state in which the undisturbed one ended it, object by object.
 
 use olm_test::{
     prelude::*,
@@ -9,13 +9,13 @@ use olm_test::{
 };
 
 use crate::{
-    theatre::{Harm, KEEPING, Life, Play, Stage, Theatre, WHOLE},
+    runner::{FAILING, Fault, KEEPING, Run, Runner, Step, Steps, WHOLE},
     world::{alone, everything, seed},
 };
 
 /// How the process and what it sees are struck.
 const BLOWS: [Blow; 4] = [Blow::Before, Blow::After, Blow::Stale, Blow::Unobserved];
-/// Undisturbed runs. A write that not all of them show depends on timing and is no write of the life.
+/// Undisturbed runs. A write that not all of them show depends on timing and is no write of the run.
 const UNDISTURBED: usize = 5;
 /// A write's number can shift when others come twice; a run in which it did not come is repeated.
 const ATTEMPTS: usize = 6;
@@ -33,8 +33,8 @@ struct Tally {
     covered: BTreeMap<WriteName, BTreeSet<Blow>>,
     kept_back: u64,
     states: usize,
-    most: BTreeMap<Stage, usize>,
-    spent: BTreeMap<Stage, Duration>,
+    most: BTreeMap<Step, usize>,
+    spent: BTreeMap<Step, Duration>,
     failures: Vec<String>,
 }
 
@@ -43,23 +43,29 @@ async fn whatever_happens_at_a_write_the_end_is_the_same() -> Result<()> {
     perturb("perturbed", WHOLE, WHOLE[0]).await
 }
 
-// The writes of the installation are those of the other play.
+// The writes of the installation are those of the other steps.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_at_a_write_a_crd_that_is_to_be_kept_is_kept() -> Result<()> {
-    perturb("keeping", KEEPING, Stage::Retain).await
+    perturb("keeping", KEEPING, Step::Retain).await
 }
 
-/// Strikes at the writes from a stage on: at all of them in all ways, or at a few.
-async fn perturb(name: &str, play: Play, from: Stage) -> Result<()> {
+// An upgrade that fails is replaced by what was installed, and not tried again.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_happens_at_a_write_what_fails_is_replaced() -> Result<()> {
+    perturb("failing", FAILING, Step::Fail).await
+}
+
+/// Strikes at the writes from a step on: at all of them in all ways, or at a few.
+async fn perturb(name: &str, steps: Steps, from: Step) -> Result<()> {
     let world = alone().await?;
-    let theatre = Theatre::build(&world, name, play).await?;
-    if from == play[0] {
-        theatre.idle().await.context("at rest")?;
+    let runner = Runner::build(&world, name, steps).await?;
+    if from == steps[0] {
+        runner.idle().await.context("at rest")?;
     }
     let started = Instant::now();
     let mut tally = Tally::default();
-    let names = undisturbed(&theatre, from, &mut tally).await?;
-    println!("{} writes of an undisturbed life from {from:?} on:", names.len());
+    let names = undisturbed(&runner, from, &mut tally).await?;
+    println!("{} writes of an undisturbed run from {from:?} on:", names.len());
     for name in &names {
         println!("  {name}");
     }
@@ -77,7 +83,7 @@ async fn perturb(name: &str, play: Play, from: Stage) -> Result<()> {
         if tally.failures.len() >= FAILURES_MAX {
             break;
         }
-        struck(&theatre, name, *blow, &mut tally).await?;
+        struck(&runner, name, *blow, &mut tally).await?;
     }
     tally.print(&names, started.elapsed());
     ensure!(
@@ -97,16 +103,16 @@ async fn perturb(name: &str, play: Play, from: Stage) -> Result<()> {
     Ok(())
 }
 
-/// The writes from a stage on that every undisturbed life shows, in their order.
-async fn undisturbed(theatre: &Theatre<'_>, from: Stage, tally: &mut Tally) -> Result<Vec<WriteName>> {
+/// The writes from a step on that every undisturbed run shows, in their order.
+async fn undisturbed(runner: &Runner<'_>, from: Step, tally: &mut Tally) -> Result<Vec<WriteName>> {
     let mut names: Vec<WriteName> = Vec::new();
     let runs = if everything() { UNDISTURBED } else { 1 };
-    for run in 0..runs {
-        let life = theatre.live(Harm::None).await.with_context(|| format!("undisturbed run {run}"))?;
-        let earlier = life.counts.range(..from).map(|(_, count)| count).sum();
-        let of_run = life.writes.get(earlier..).context("fewer writes than were counted")?.to_vec();
-        tally.count(&life);
-        if run == 0 {
+    for number in 0..runs {
+        let run = runner.run(Fault::None).await.with_context(|| format!("undisturbed run {number}"))?;
+        let earlier = run.counts.range(..from).map(|(_, count)| count).sum();
+        let of_run = run.writes.get(earlier..).context("fewer writes than were counted")?.to_vec();
+        tally.count(&run);
+        if number == 0 {
             names = of_run;
         } else {
             names.retain(|name| of_run.contains(name));
@@ -115,14 +121,14 @@ async fn undisturbed(theatre: &Theatre<'_>, from: Stage, tally: &mut Tally) -> R
     Ok(names)
 }
 
-async fn struck(theatre: &Theatre<'_>, name: &WriteName, blow: Blow, tally: &mut Tally) -> Result<()> {
+async fn struck(runner: &Runner<'_>, name: &WriteName, blow: Blow, tally: &mut Tally) -> Result<()> {
     let attempts = if everything() { ATTEMPTS } else { ATTEMPTS_OF_A_SAMPLE };
     for _ in 0..attempts {
-        match theatre.live(Harm::Strike(name.clone(), blow)).await {
-            Ok(life) => {
-                tally.count(&life);
-                tally.kept_back += life.kept_back;
-                if life.struck {
+        match runner.run(Fault::Strike(name.clone(), blow)).await {
+            Ok(run) => {
+                tally.count(&run);
+                tally.kept_back += run.kept_back;
+                if run.struck {
                     tally.covered.entry(name.clone()).or_default().insert(blow);
                     return Ok(());
                 }
@@ -130,28 +136,28 @@ async fn struck(theatre: &Theatre<'_>, name: &WriteName, blow: Blow, tally: &mut
             Err(error) => {
                 tally.failures.push(format!("{blow:?} at {name}: {error:#}"));
                 println!("FAILED: {}", tally.failures.last().map(String::as_str).unwrap_or_default());
-                return theatre.clear().await.context("the cluster cannot be cleared after that");
+                return runner.clear().await.context("the cluster cannot be cleared after that");
             }
         }
     }
-    println!("{blow:?} at {name} did not come in {attempts} lives");
+    println!("{blow:?} at {name} did not come in {attempts} runs");
     Ok(())
 }
 
 impl Tally {
-    fn count(&mut self, life: &Life) {
+    fn count(&mut self, run: &Run) {
         self.runs += 1;
-        self.states += life.states;
-        for (stage, count) in &life.counts {
-            let most = self.most.entry(*stage).or_default();
+        self.states += run.states;
+        for (step, count) in &run.counts {
+            let most = self.most.entry(*step).or_default();
             *most = (*most).max(*count);
         }
-        for (stage, spent) in &life.spent {
-            *self.spent.entry(*stage).or_default() += *spent;
+        for (step, spent) in &run.spent {
+            *self.spent.entry(*step).or_default() += *spent;
         }
     }
 
-    /// What was covered, beside the writes of the undisturbed life.
+    /// What was covered, beside the writes of the undisturbed run.
     fn print(&self, names: &[WriteName], elapsed: Duration) {
         println!("covered:");
         for name in names {
@@ -168,9 +174,9 @@ impl Tally {
             self.states,
             self.kept_back
         );
-        println!("most writes of a stage: {:?}", self.most);
+        println!("most writes of a step: {:?}", self.most);
         let runs = u32::try_from(self.runs).unwrap_or(u32::MAX).max(1);
-        let mean: Vec<_> = self.spent.iter().map(|(stage, spent)| (stage, *spent / runs)).collect();
-        println!("time of a stage: {mean:.1?}");
+        let mean: Vec<_> = self.spent.iter().map(|(step, spent)| (step, *spent / runs)).collect();
+        println!("time of a step: {mean:.1?}");
     }
 }

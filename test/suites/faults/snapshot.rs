@@ -3,20 +3,23 @@
 use olm_test::prelude::*;
 use regex::{Captures, Regex};
 
-/// Group, version, kind, plural of everything an extension of the sample operator can leave.
-const KINDS: [(&str, &str, &str, &str); 12] = [
-    ("", "v1", "ConfigMap", "configmaps"),
-    ("", "v1", "Secret", "secrets"),
-    ("", "v1", "Service", "services"),
-    ("", "v1", "ServiceAccount", "serviceaccounts"),
-    ("apps", "v1", "Deployment", "deployments"),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"),
-    ("rbac.authorization.k8s.io", "v1", "Role", "roles"),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
-    ("olm.operatorframework.io", "v1", "ClusterExtension", "clusterextensions"),
-    ("olm.operatorframework.io", "v1", "ClusterObjectSet", "clusterobjectsets"),
+/// `apiVersion`, kind and plural.
+pub(crate) type Kind = (&'static str, &'static str, &'static str);
+
+/// Everything an extension of the sample operator can leave.
+const KINDS: [Kind; 12] = [
+    ("v1", "ConfigMap", "configmaps"),
+    ("v1", "Secret", "secrets"),
+    ("v1", "Service", "services"),
+    ("v1", "ServiceAccount", "serviceaccounts"),
+    ("apps/v1", "Deployment", "deployments"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io/v1", "Role", "roles"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
+    ("olm.operatorframework.io/v1", "ClusterExtension", "clusterextensions"),
+    ("olm.operatorframework.io/v1", "ClusterObjectSet", "clusterobjectsets"),
 ];
 
 /// Fields that differ although nothing does.
@@ -42,21 +45,9 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) async fn take(client: &Client) -> Result<Self> {
         let mut objects = BTreeMap::new();
-        for (group, version, kind, plural) in KINDS {
-            let api_version =
-                if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-            let resource = ApiResource {
-                group: group.to_owned(),
-                version: version.to_owned(),
-                api_version,
-                kind: kind.to_owned(),
-                plural: plural.to_owned(),
-            };
-            let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-            for object in api.all().await? {
-                let id = format!("{kind} {}/{}", object.namespace().unwrap_or_default(), object.name_any());
-                objects.insert(id, serde_json::to_value(&object)?);
-            }
+        for (kind, object) in all_of(client, &KINDS).await? {
+            let id = format!("{kind} {}/{}", object.namespace().unwrap_or_default(), object.name_any());
+            objects.insert(id, serde_json::to_value(&object)?);
         }
         Ok(Self { objects })
     }
@@ -132,6 +123,16 @@ impl Snapshot {
         }
         Ok(())
     }
+}
+
+/// All objects of some kinds, each with its kind.
+pub(crate) async fn all_of(client: &Client, kinds: &[Kind]) -> Result<Vec<(&'static str, DynamicObject)>> {
+    let mut found = Vec::new();
+    for (api_version, kind, plural) in kinds {
+        let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(api_version, kind, plural));
+        found.extend(api.all().await?.into_iter().map(|object| (*kind, object)));
+    }
+    Ok(found)
 }
 
 /// UIDs become what they are the UIDs of. They stand in field names of managed fields, too.

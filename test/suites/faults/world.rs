@@ -72,16 +72,29 @@ pub(crate) struct Sample {
     pub(crate) name: String,
     images: Vec<(&'static str, String)>,
     folders: Vec<PathBuf>,
+    /// The version whose Deployment finds no node.
+    broken: Option<&'static str>,
     directory: tempfile::TempDir,
 }
 
 impl Sample {
     /// Pushes the versions, and creates everything but the extension.
     pub(crate) async fn new(world: &World, name: &str, versions: &[&'static str]) -> Result<Self> {
+        Self::with_broken(world, name, versions, None).await
+    }
+
+    /// The same, with a version that never becomes available.
+    pub(crate) async fn with_broken(
+        world: &World,
+        name: &str,
+        versions: &[&'static str],
+        broken: Option<&'static str>,
+    ) -> Result<Self> {
         let client = world.cluster.client().await?;
         world.cluster.create_namespace(name).await?;
         let directory = tempfile::tempdir()?;
-        let mut sample = Self { name: name.to_owned(), images: Vec::new(), folders: Vec::new(), directory };
+        let mut sample =
+            Self { name: name.to_owned(), images: Vec::new(), folders: Vec::new(), broken, directory };
         for version in versions {
             let folder = sample.write(version)?;
             let image = world.images.push_bundle(&folder, &format!("{name}/{PACKAGE}:v{version}")).await?;
@@ -124,8 +137,12 @@ impl Sample {
 
     /// Writes a bundle: the sample with the group replaced, a Secret, and an object that only this version has.
     fn write(&self, version: &str) -> Result<PathBuf> {
+        const CONTAINERS: &str = "                containers:\n";
         let folder = self.directory.path().join(version);
-        copy(&lighthouse(version), &folder, &[(LIGHTHOUSE_GROUP, &format!("{}.example.com", self.name))])?;
+        let no_node = format!("                nodeSelector: {{nowhere: \"true\"}}\n{CONTAINERS}");
+        let of_pods = if self.broken == Some(version) { &no_node } else { CONTAINERS };
+        let group = format!("{}.example.com", self.name);
+        copy(&lighthouse(version), &folder, &[(LIGHTHOUSE_GROUP, &group), (CONTAINERS, of_pods)])?;
         let only = format!("only-{}", version.replace('.', "-"));
         let more = [
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "lighthouse-key"}, "stringData": {"key": version}}),

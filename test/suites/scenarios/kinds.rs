@@ -51,26 +51,15 @@ pub(crate) const OF_BUNDLES: [&str; 11] = [
 
 /// The resource of a kind, and whether it lives in a namespace. Kinds that a scenario's own CRD brings are written
 /// `<kind>.<version>.<group>`, their plural being the kind with an s.
-pub(crate) fn resource(kind: &str) -> Result<(ApiResource, bool)> {
+pub(crate) fn of_kind(kind: &str) -> Result<(ApiResource, bool)> {
     if let Some((api_version, kind, plural, namespaced)) =
         KINDS.iter().find(|(_, known, _, _)| *known == kind)
     {
-        return Ok((of(api_version, kind, plural), *namespaced));
+        return Ok((resource(api_version, kind, plural), *namespaced));
     }
     let mut parts = kind.splitn(3, '.');
     let (Some(kind), Some(version), Some(group)) = (parts.next(), parts.next(), parts.next()) else {
         bail!("the kind {kind} is not known to the scenarios");
     };
-    Ok((of(&format!("{group}/{version}"), kind, &format!("{}s", kind.to_lowercase())), true))
-}
-
-fn of(api_version: &str, kind: &str, plural: &str) -> ApiResource {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    }
+    Ok((resource(&format!("{group}/{version}"), kind, &format!("{}s", kind.to_lowercase())), true))
 }

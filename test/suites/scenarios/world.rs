@@ -82,7 +82,7 @@ impl World {
     }
 
     pub(crate) fn api_in(&self, client: &Client, kind: &str, namespace: &str) -> Result<Api<DynamicObject>> {
-        let (resource, namespaced) = kinds::resource(&self.text(kind))?;
+        let (resource, namespaced) = kinds::of_kind(&self.text(kind))?;
         Ok(if namespaced {
             Api::namespaced_with(client.clone(), namespace, &resource)
         } else {
@@ -127,7 +127,7 @@ impl World {
 
     /// The name of an object's kind: with group and version if it is of the scenario's own.
     fn known(object: &Value, kind: &str) -> String {
-        if kinds::resource(kind).is_ok() {
+        if kinds::of_kind(kind).is_ok() {
             return kind.to_owned();
         }
         let (group, version) =
@@ -143,7 +143,7 @@ impl World {
 
     fn remember(&mut self, kind: &str, name: &str) {
         let made = (kind.to_owned(), name.to_owned());
-        if kinds::resource(kind).is_ok_and(|(_, namespaced)| !namespaced) && !self.made.contains(&made) {
+        if kinds::of_kind(kind).is_ok_and(|(_, namespaced)| !namespaced) && !self.made.contains(&made) {
             self.made.push(made);
         }
     }
@@ -255,7 +255,7 @@ pub(crate) async fn at_home(world: &mut World) -> Result<()> {
     world
         .create(&serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": id}}))
         .await?;
-    olm_test::rights::create_account(&world.client, &id, ACCOUNT).await?;
+    olm_test::permissions::create_account(&world.client, &id, ACCOUNT).await?;
     ensure!(world.get("ServiceAccount", ACCOUNT).await?.is_some(), "no account");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The arrows between crates.
 
 /// Which crate may use which of the workspace. A new arrow needs a page in `docs/decisions`.
-pub(crate) const ALLOWED: [(&str, &[&str]); 40] = [
+pub(crate) const ALLOWED: [(&str, &[&str]); 41] = [
     ("olm-text", &[]),
     ("olm-go", &[]),
     ("olm-object", &[]),
@@ -21,6 +21,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 40] = [
     ("olm-objectset", &["olm-text", "olm-go", "olm-object", "olm-api"]),
     ("olm-rbac", &["olm-object"]),
     ("olm-plan", &["olm-text", "olm-object", "olm-api", "olm-objectset", "olm-rbac"]),
+    ("olm-policy", &["olm-go", "olm-api", "olm-semver", "olm-objectset"]),
     (
         "olm-classic-core",
         &[
@@ -61,7 +62,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 40] = [
             "olm-runtime",
         ],
     ),
-    ("operator-controller", &["olm-text", "olm-certs", "olm-bundles", "olm-preflight"]),
+    ("operator-controller", &["olm-text", "olm-certs", "olm-bundles", "olm-policy", "olm-preflight"]),
     (
         "olm-classic",
         &[
@@ -92,6 +93,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 40] = [
             "olm-opm",
             "olm-classic-core",
             "olm-registry",
+            "olm-preflight",
             "operator-controller",
         ],
     ),
@@ -111,6 +113,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 40] = [
             "olm-api-classic",
             "olm-classic-core",
             "olm-classic",
+            "olm-registry",
             "operator-controller",
             "olm-test-programs",
             "olm-test-registry",

@@ -142,7 +142,7 @@ fn arrows() -> BTreeMap<String, [BTreeSet<String>; 2]> {
     arrows
 }
 
-/// Paths of all files under version control, or that would be; none (with a line saying so) without git.
+/// Paths of all files under version control, or that would be; none (reported as skipped) without git.
 fn tracked_files() -> Vec<String> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -155,7 +155,7 @@ fn tracked_files() -> Vec<String> {
             files.lines().filter(|f| root.join(f).is_file()).map(str::to_owned).collect()
         }
         _ => {
-            println!("skipped: this is no git checkout, so its files are not known");
+            olm_test::data::skip("this is no git checkout, so its files are not known");
             Vec::new()
         }
     }
@@ -346,6 +346,34 @@ fn links_between_documents_lead_somewhere() {
         }
     }
     assert_none("links that lead nowhere", &broken);
+}
+
+#[test]
+fn the_list_of_documents_has_every_page_for_users() {
+    let list = read("docs/README.md");
+    let pages = tracked_files().into_iter().filter(|file| has_extension(file, "md"));
+    let pages = pages.filter_map(|file| Some(file.strip_prefix("docs/")?.to_owned()));
+    let missing: Vec<String> = pages
+        .filter(|page| page != "README.md" && !page.starts_with("decisions/"))
+        .filter(|page| !list.contains(&format!("]({page})")))
+        .collect();
+    assert_none("pages that docs/README.md does not link to", &missing);
+}
+
+/// libtest shows what a test prints only when it fails; `data::skip` writes past that, and counts.
+#[test]
+fn tests_that_are_skipped_report_it() {
+    let printed = ["println!(\"skipped", "println!(\"left out"];
+    let mut wrong = Vec::new();
+    for (file, text) in rust_files() {
+        // Programs, whose output nothing captures.
+        if ["test/tools/bench", "test/tools/bin/", "config/"].iter().any(|one| file.starts_with(one)) {
+            continue;
+        }
+        let lines = text.lines().enumerate().filter(|(_, line)| printed.iter().any(|one| line.contains(one)));
+        wrong.extend(lines.map(|(number, _)| format!("{file}:{}", number + 1)));
+    }
+    assert_none("skips that nobody sees: use olm_test_programs::data::skip", &wrong);
 }
 
 #[test]

@@ -15,6 +15,11 @@ use crate::{
 const LARGE: &str = "bench-classic-large";
 const TREE: (&str, &str) = ("bench-classic-tree", "fbc/v4.18");
 
+/// Most memory of the whole program with two real catalogs, in MB.
+const MEMORY_BUDGET: f64 = 60.0;
+/// Longest time until a source whose content is here already is ready.
+const READY_BUDGET: Duration = Duration::from_secs(2);
+
 /// Takes the figures of a process that does nothing else.
 pub(super) async fn measure(large: &LargeCatalog, data: &Path) -> Result<()> {
     println!("note: olm-classic on its own");
@@ -41,8 +46,10 @@ pub(super) async fn measure(large: &LargeCatalog, data: &Path) -> Result<()> {
     // Content that is here already: another source of the same image.
     let again = created(&site, "bench-classic-again", LARGE).await?;
     milliseconds("classic-cached-created-to-ready", again);
+    milliseconds("classic-cached-created-to-ready-budget", READY_BUDGET);
     usage::idle(pid).await?;
     figure("classic-memory-two-catalogs", usage::memory(pid)?.resident, "MB");
+    figure("classic-memory-two-catalogs-budget", MEMORY_BUDGET, "MB");
     packages(&site)?;
     usage::idle(pid).await?;
     figure("classic-memory-after-lists", usage::memory(pid)?.resident, "MB");

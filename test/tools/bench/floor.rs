@@ -153,9 +153,11 @@ async fn created(client: &Client, object: &Value) -> Result<()> {
     let kind = known_kind(&key.group, &key.kind).with_context(|| format!("{} is not known", key.kind))?;
     let gvk = GroupVersionKind::gvk(&key.group, &key.version, &key.kind);
     let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
-    let api: Api<DynamicObject> = match key.namespace.as_str() {
-        "" => Api::all_with(client.clone(), &resource),
-        namespace => Api::namespaced_with(client.clone(), namespace, &resource),
+    // Bundles give objects of the cluster a namespace too.
+    let api: Api<DynamicObject> = if kind.namespaced {
+        Api::namespaced_with(client.clone(), &key.namespace, &resource)
+    } else {
+        Api::all_with(client.clone(), &resource)
     };
     let object = serde_json::from_value(object.clone())?;
     api.create(&PostParams::default(), &object)

@@ -106,5 +106,6 @@ fn request(package: &str) -> Request {
             releases: ReleaseSupport::On,
             ..olm_resolve::Options::default()
         },
+        ceiling: None,
     }
 }

@@ -4,6 +4,7 @@
 //! program's own work shows, and packages with a CRD and a Deployment, where the cluster's shows as well.
 
 use futures::{StreamExt, TryStreamExt, stream};
+use olm_api::v1alpha1::UpdatePolicy;
 
 use super::extensions::is_installed;
 use super::sample::{Content, Sample};
@@ -47,7 +48,7 @@ async fn run(content: Content, count: usize) -> Result<()> {
     let name = format!("volume-{sort}-{count}");
     let world = start().await?;
     let client = world.cluster.client().await?;
-    let samples = prepare(&world, &client, content, count).await?;
+    let samples = prepare(&world, &client, content, count + 1).await?;
     let catalog: String = samples.iter().map(|sample| sample.catalog.as_str()).collect();
     catalogs::push(&subject(&world), catalog.as_bytes(), &name).await?;
     catalogs::create_and_serve(&subject(&world), &name).await?;
@@ -58,10 +59,11 @@ async fn run(content: Content, count: usize) -> Result<()> {
     let servers = || -> Result<(f64, f64)> { Ok((usage::cpu_seconds(pid)?, server_cpu(&world)?)) };
     let mark = world.cluster.audit_mark()?;
     let before = servers()?;
-    let took = install(&client, &samples, &name).await?;
+    let (took, last) = install(&client, &samples, &name).await?;
     figure(&format!("{name}-at-once"), took.as_secs_f64(), "s");
-    let each = f64::from(u32::try_from(count)?);
+    let each = f64::from(u32::try_from(samples.len())?);
     figure(&format!("{name}-per-second"), each / took.as_secs_f64(), "1/s");
+    figure(&format!("{name}-one-after-all"), last.as_secs_f64(), "s");
     usage::idle(pid).await?;
     let after = servers()?;
     figure(&format!("{name}-cpu-each"), (after.0 - before.0) / each, "s");
@@ -76,7 +78,30 @@ async fn run(content: Content, count: usize) -> Result<()> {
     show(&events, each);
     figure(&format!("{name}-memory"), usage::memory(pid)?.resident, "MB");
     figure(&format!("{name}-memory-peak"), usage::memory(pid)?.peak, "MB");
+    idle(&world, pid, &samples, &name).await?;
+    let name = format!("{name}-with-policy");
+    select(&client, samples.len()).await?;
+    usage::idle(pid).await?;
+    figure(&format!("{name}-memory"), usage::memory(pid)?.resident, "MB");
     idle(&world, pid, &samples, &name).await
+}
+
+/// Creates an update policy with a window that selects all extensions, and waits until it says so.
+async fn select(client: &Client, count: usize) -> Result<()> {
+    let window =
+        json!({"kind": "Allow", "schedule": "0 2 * * 0", "duration": "4h", "timeZone": "Europe/Berlin"});
+    let policy = json!({
+        "apiVersion": "extensions.olm.operatorframework.io/v1alpha1", "kind": "UpdatePolicy",
+        "metadata": {"name": "volume"}, "spec": {"selector": {}, "approval": "Manual", "windows": [window]},
+    });
+    let api: Api<UpdatePolicy> = Api::all(client.clone());
+    let mut watch = Watch::begin(&api, "the policy to select all extensions").await?;
+    api.make(policy).await?;
+    let selects_all = |policy: &UpdatePolicy, _| {
+        let selected = policy.status.as_ref().and_then(|status| status.selected);
+        (selected.and_then(|selected| usize::try_from(selected).ok()) == Some(count)).then_some(())
+    };
+    watch.first_within(DEADLINE, selects_all).await.map(drop)
 }
 
 async fn prepare(world: &World, client: &Client, content: Content, count: usize) -> Result<Vec<Sample>> {
@@ -92,29 +117,34 @@ async fn prepare(world: &World, client: &Client, content: Content, count: usize)
         .context("preparing packages")
 }
 
-/// Creates all extensions; the time until the last is installed.
-async fn install(client: &Client, samples: &[Sample], catalog: &str) -> Result<Duration> {
+/// Creates all extensions, the last one when all others exist; the time until all are installed, and the time from the
+/// creation of the last one until it is.
+async fn install(client: &Client, samples: &[Sample], catalog: &str) -> Result<(Duration, Duration)> {
     let api: Api<ClusterExtension> = Api::all(client.clone());
     let mut watch = Watch::begin(&api, "all extensions to be installed").await?;
     let start = Instant::now();
-    let extensions = samples.iter().map(|sample| sample.extension(catalog)).collect::<Result<Vec<_>>>()?;
-    let created = stream::iter(&extensions)
-        .map(|extension| {
-            let api = &api;
-            async move { api.create(&PostParams::default(), extension).await.map(drop) }
-        })
-        .buffer_unordered(CREATED_AT_A_TIME)
-        .try_collect::<()>();
-    let mut installed = BTreeSet::new();
+    let mut extensions =
+        samples.iter().map(|sample| sample.extension(catalog)).collect::<Result<Vec<_>>>()?;
+    let last = extensions.pop().context("no extensions")?;
+    let create = async |extension: &ClusterExtension| api.create(&PostParams::default(), extension).await;
+    let created = async {
+        let all = stream::iter(&extensions).map(&create).buffer_unordered(CREATED_AT_A_TIME);
+        all.try_collect::<Vec<_>>().await?;
+        let begun = Instant::now();
+        create(&last).await?;
+        Ok::<_, kube::Error>(begun)
+    };
+    let (mut installed, mut last_installed) = (BTreeSet::new(), None);
     let all_installed = watch.first_within(DEADLINE, |one, _| {
-        if is_installed(one) {
-            installed.insert(one.name_any());
+        if is_installed(one) && installed.insert(one.name_any()) && one.name_any() == last.name_any() {
+            last_installed = Some(Instant::now());
         }
         (installed.len() == samples.len()).then_some(())
     });
-    let ((), (at, ())) =
+    let (begun, (at, ())) =
         tokio::try_join!(async { created.await.context("creating extensions") }, all_installed)?;
-    Ok(at - start)
+    let last = last_installed.context("the last one was not seen")? - begun;
+    Ok((at - start, last))
 }
 
 /// What the program asks for when there is nothing to do, and how busy it is.

@@ -26,7 +26,7 @@ const SUITES: [(&str, Option<&str>); 4] = [
     ("scenarios", None),
 ];
 /// Archives of images that nodes get.
-const ARCHIVES: [&str; 3] = ["operator-controller", "catalogd", sample_operator::PROGRAM];
+const ARCHIVES: [&str; 4] = ["operator-controller", "catalogd", "olm-classic", sample_operator::PROGRAM];
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -81,7 +81,7 @@ impl Demo {
         installation.create(|object| kind(object) == "ClusterExtension").await?;
         self.installed(&client, operator, "1.0.0").await?;
         self.screen.done(&format!(
-            "ClusterExtension {NAME} is installed at 1.0.0, as service account {NAME}-installer"
+            "ClusterExtension {NAME} is installed at 1.0.0, as ServiceAccount {NAME}-installer"
         ));
         let extensions: Api<ClusterExtension> = Api::all(client.clone());
         let patch = json!({"spec": {"source": {"catalog": {"version": "1.x"}}}});

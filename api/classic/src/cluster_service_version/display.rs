@@ -24,7 +24,7 @@ pub struct CrdDescription {
     pub version: String,
     /// The kind.
     pub kind: String,
-    /// The name for people.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// The description.
@@ -73,7 +73,7 @@ pub struct ApiServiceDescription {
     /// The port of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_port: Option<i32>,
-    /// The name for people.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// The description.
@@ -110,7 +110,7 @@ pub struct ResourceReference {
 pub struct ActionDescriptor {
     /// The path of the field.
     pub path: String,
-    /// The name for people.
+    /// The display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// The description.

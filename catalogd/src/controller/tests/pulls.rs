@@ -47,7 +47,7 @@ async fn a_long_pull_that_fails_is_tried_again_only_after_its_wait() {
     let failed = world.reconcile().await;
     assert!(matches!(&failed, Next::RetryAfter(text, _) if text.ends_with("no label")), "{failed:?}");
     assert_eq!(world.asked().len(), 2);
-    assert!(world.condition("Ready").starts_with("False/Retrying/source catalog content: "));
+    assert!(world.condition("Ready").starts_with("False/Blocked/source catalog content: "));
     // The event of the status.
     assert!(matches!(world.reconcile().await, Next::After(_)));
     assert!(world.asked().is_empty());

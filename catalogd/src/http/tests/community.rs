@@ -9,6 +9,7 @@ use std::{
 
 use axum::{body::Body, http::Request};
 use http_body_util::BodyExt;
+use olm_test_programs::data::find;
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -30,16 +31,7 @@ impl CatalogFiles for OneFile {
     }
 }
 
-fn data() -> Option<PathBuf> {
-    let folder = std::env::var_os("OLM_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"), PathBuf::from);
-    let file = folder.join("community.jsonl.zst");
-    if !file.exists() {
-        println!("skipped: {} is not there", file.display());
-        return None;
-    }
-    Some(file)
-}
+const DATA: &str = "community.jsonl.zst";
 
 async fn body(test: &TestStore, uri: &str) -> Vec<u8> {
     let request = Request::get(uri).body(Body::empty()).unwrap();
@@ -54,7 +46,7 @@ fn field<'a>(value: &'a Value, name: &str) -> &'a str {
 
 #[tokio::test]
 async fn the_lines_of_a_large_catalog_are_the_documents_of_its_files() {
-    let Some(file) = data() else { return };
+    let Some(file) = find(DATA) else { return };
     let mut original = String::new();
     zstd::Decoder::new(File::open(&file).unwrap()).unwrap().read_to_string(&mut original).unwrap();
 
@@ -77,7 +69,7 @@ async fn the_lines_of_a_large_catalog_are_the_documents_of_its_files() {
 
 #[test]
 fn records_resolve_as_whole_documents_do() {
-    let Some(file) = data() else { return };
+    let Some(file) = find(DATA) else { return };
     let mut original = String::new();
     zstd::Decoder::new(File::open(&file).unwrap()).unwrap().read_to_string(&mut original).unwrap();
     let test = TestStore::new();

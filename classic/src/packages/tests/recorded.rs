@@ -8,6 +8,7 @@ use std::{
 };
 
 use catalogd::CatalogFiles;
+use olm_test_programs::data::find;
 use sha2::{Digest, Sha256};
 
 use super::*;
@@ -28,17 +29,6 @@ impl CatalogFiles for Tree {
     fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
         Ok(Box::new(fs::File::open(self.0.join(path))?))
     }
-}
-
-/// The catalog of the large data, if that is there.
-fn catalog() -> Option<Tree> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let folder = std::env::var_os("OLM_DATA").map_or_else(beside, PathBuf::from).join("fbc/v4.18");
-    if !folder.is_dir() {
-        println!("skipped: {} is not there", folder.display());
-        return None;
-    }
-    Some(Tree(folder))
 }
 
 /// JSON with sorted keys and without blanks.
@@ -80,7 +70,7 @@ struct Recorded {
 
 #[tokio::test]
 async fn real_packages_are_shown_as_upstream_shows_them() {
-    let Some(files) = catalog() else { return };
+    let Some(files) = find("fbc/v4.18").map(Tree) else { return };
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test/data/package-manifests.json");
     let recorded: BTreeMap<String, Recorded> = serde_json::from_slice(&fs::read(recorded).unwrap()).unwrap();
     // Other data than those that were recorded may have other content.

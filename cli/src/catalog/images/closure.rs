@@ -245,7 +245,7 @@ async fn manifests(
     if bundle.image.is_empty() {
         bail!("the catalog has neither an image nor manifests of it");
     }
-    images_in(&registries.bundle_files(&bundle.image.parse()?).await?)
+    images_in(&registries.files_of_image(&bundle.image).await?)
 }
 
 /// The images in the manifests of a bundle's files.

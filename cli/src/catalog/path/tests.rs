@@ -1,26 +1,16 @@
 //! Paths from all bundles of a real catalog, compared with a plain search in breadth.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    path::{Path, PathBuf},
-};
+use std::collections::{BTreeMap, VecDeque};
 
 use olm_fbc::{ChannelEntry, PackageContent};
 use olm_resolve::{bundle_version, upgrade_path};
 use olm_semver::{ReleaseSupport, SkipRange, Version};
+use olm_test_programs::data::large_or_sample;
 
 use crate::catalogs::{CatalogArgs, Content, Named};
 
 /// Ends of paths that are tried from each bundle, or one less.
 const ENDS: usize = 4;
-
-/// A catalog of the data folder when it is here, else one of the sample.
-fn catalog() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let data = std::env::var_os("OLM_DATA").map_or(here.join("../../shared/data"), PathBuf::from);
-    let real = data.join("fbc/v4.18");
-    if real.exists() { real } else { here.join("../test/data/sample/fbc") }
-}
 
 fn leads(entry: &ChannelEntry, name: &str, version: &Version) -> bool {
     let in_range = entry.skip_range.parse::<SkipRange>().is_ok_and(|range| range.contains(version));
@@ -72,7 +62,7 @@ fn compare(content: &PackageContent) -> usize {
 
 #[tokio::test]
 async fn every_path_of_a_real_catalog_is_as_short_as_it_can_be() {
-    let source = catalog().display().to_string();
+    let source = large_or_sample("fbc/v4.18", "fbc").display().to_string();
     let args = CatalogArgs::of(vec![Named { source: source.clone(), priority: None }]);
     let catalogs = args.open().await.unwrap();
     let Content::Held(held) = &catalogs[0].content else { panic!("not held") };

@@ -3,7 +3,10 @@
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
+use k8s_openapi::api::{
+    apps::v1::{DaemonSet, Deployment, StatefulSet},
+    batch::v1::Job,
+};
 use kube::{Api, Client, Resource, ResourceExt, api::ListParams, core::Request};
 use olm_api::{names::OWNER_NAME_LABEL, v1::ClusterExtension};
 use olm_objectset::{PodReport, Workload};
@@ -22,6 +25,9 @@ const ITEMS_MAX: u32 = 50;
 #[serde(rename_all = "camelCase")]
 pub(super) struct WorkloadState {
     object: String,
+    /// Whether its Pods are to end.
+    #[serde(skip)]
+    is_job: bool,
     ready: i64,
     wanted: i64,
     /// Why it does not have all its Pods.
@@ -47,6 +53,7 @@ pub(super) async fn workloads(
     let mut all = list::<Deployment>(client, extension).await?;
     all.extend(list::<StatefulSet>(client, extension).await?);
     all.extend(list::<DaemonSet>(client, extension).await?);
+    all.extend(list::<Job>(client, extension).await?);
     let mut found = Vec::new();
     for object in &all {
         found.push(state(client, object).await?);
@@ -82,10 +89,10 @@ async fn state(client: &Client, object: &Value) -> anyhow::Result<WorkloadState>
         }
         reason = workload.finding(&[], events.as_ref().map(String::as_bytes));
     }
-    let (ready, wanted) = counts(object);
+    let ((ready, wanted), is_job) = (counts(object), kind == "Job");
     let object = format!("{kind} {namespace}/{name}");
-    let reason = reason.map(|finding| finding.to_string());
-    Ok(WorkloadState { object, ready, wanted, reason, pods: pods.iter().map(PodState::of).collect() })
+    let (reason, pods) = (reason.map(|finding| finding.to_string()), pods.iter().map(PodState::of).collect());
+    Ok(WorkloadState { object, is_job, ready, wanted, reason, pods })
 }
 
 /// The answer to a request for a list, as it came.
@@ -94,7 +101,7 @@ async fn json(client: &Client, path: &str, params: &ListParams) -> anyhow::Resul
     bounded(client.request_text(request)).await.map_err(|error| anyhow::anyhow!(api_text(&error)))
 }
 
-/// How many Pods of a workload are ready, and how many there should be.
+/// How many Pods of a workload are ready, of a Job: have completed, and how many there should be.
 fn counts(object: &Value) -> (i64, i64) {
     let number = |field: &str| object.pointer(field).and_then(Value::as_i64);
     if object["kind"] == "DaemonSet" {
@@ -102,6 +109,9 @@ fn counts(object: &Value) -> (i64, i64) {
             number("/status/numberReady").unwrap_or(0),
             number("/status/desiredNumberScheduled").unwrap_or(0),
         );
+    }
+    if object["kind"] == "Job" {
+        return (number("/status/succeeded").unwrap_or(0), number("/spec/completions").unwrap_or(1));
     }
     (number("/status/readyReplicas").unwrap_or(0), number("/spec/replicas").unwrap_or(1))
 }
@@ -118,7 +128,8 @@ pub(super) fn text(workloads: &[WorkloadState]) -> String {
     let mut text = String::from("Workloads\n");
     // Writing to a String cannot fail.
     for one in workloads {
-        let _ = writeln!(text, "  {}: {} of {} ready", one_line(&one.object), one.ready, one.wanted);
+        let state = if one.is_job { "completed" } else { "ready" };
+        let _ = writeln!(text, "  {}: {} of {} {state}", one_line(&one.object), one.ready, one.wanted);
         if let Some(reason) = &one.reason {
             let _ = writeln!(text, "    {}", one_line(reason));
         }
@@ -142,6 +153,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_a_job_completions_are_counted() {
+        let job =
+            |spec: Value, status: Value| counts(&json!({"kind": "Job", "spec": spec, "status": status}));
+        assert_eq!(job(json!({"completions": 3}), json!({"succeeded": 2, "readyReplicas": 9})), (2, 3));
+        assert_eq!(job(json!({}), json!({"active": 1})), (0, 1));
+        let state = WorkloadState {
+            object: "Job n/j".into(),
+            is_job: true,
+            ready: 0,
+            wanted: 1,
+            reason: None,
+            pods: Vec::new(),
+        };
+        assert!(text(&[state]).contains("  Job n/j: 0 of 1 completed\n"));
+    }
+
+    #[test]
     fn a_workload_shows_its_own_pods_with_what_the_controller_says_of_them() {
         let deployment = json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -163,7 +191,8 @@ mod tests {
         let workload = Workload::of(&deployment).unwrap();
         let pods = workload.pods(pods.as_bytes()).iter().map(PodState::of).collect();
         let (ready, wanted) = counts(&deployment);
-        let state = WorkloadState { object: "Deployment n/d".into(), ready, wanted, reason: None, pods };
+        let object = "Deployment n/d".to_owned();
+        let state = WorkloadState { object, is_job: false, ready, wanted, reason: None, pods };
         let shown = text(&[state]);
         let lines = [
             "  Deployment n/d: 1 of 2 ready",

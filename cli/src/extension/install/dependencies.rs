@@ -132,7 +132,9 @@ impl Search<'_> {
                 let provider = self.provider(&package, &requirement).await?;
                 // One that was planned for an earlier requirement may meet this one as well.
                 if !self.planned.packages.iter().any(|other| other.wanted.package == provider.package) {
-                    self.plan(provider_wanted(&requirement, &provider)).await?;
+                    let is_guarded = package.wanted.is_guarded;
+                    let wanted = provider_wanted(&requirement, &provider);
+                    self.plan(Wanted { is_guarded, ..wanted }).await?;
                 }
             }
             self.begun.pop();

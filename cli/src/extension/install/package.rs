@@ -2,7 +2,10 @@
 
 use anyhow::{Context as _, bail};
 use kube::{Api, Client, ResourceExt};
-use olm_api::{names::CATALOG_NAME_LABEL, v1::ClusterExtension};
+use olm_api::{
+    names::{CATALOG_NAME_LABEL, DELETION_GUARD_ANNOTATION},
+    v1::ClusterExtension,
+};
 use olm_plan::{Plan, Section};
 use olm_rbac::{Grant, Style, targets};
 use olm_runtime::if_exists;
@@ -26,6 +29,8 @@ pub(super) struct Wanted {
     pub(super) target: Target,
     /// Whether the range stays in the extension.
     pub(super) follows: bool,
+    /// Whether the extension gets a deletion guard.
+    pub(super) is_guarded: bool,
     pub(super) catalog: Option<String>,
     pub(super) name: String,
     /// Whether the name was given.
@@ -131,7 +136,11 @@ impl Wanted {
         let range = self.target.version.clone().filter(|_| self.follows);
         let mut spec = self.spec();
         spec["source"]["catalog"]["version"] = range.unwrap_or_else(|| version.to_owned()).into();
-        extension_manifest(&self.name, &spec)
+        let mut manifest = extension_manifest(&self.name, &spec);
+        if self.is_guarded {
+            manifest["metadata"]["annotations"][DELETION_GUARD_ANNOTATION] = "Block".into();
+        }
+        manifest
     }
 
     fn spec(&self) -> Value {

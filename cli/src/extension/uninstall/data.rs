@@ -61,7 +61,12 @@ impl Data {
         self.definitions.is_empty()
     }
 
-    fn objects(&self) -> usize {
+    /// Whether all custom resources could be counted.
+    pub(super) fn is_counted(&self) -> bool {
+        self.definitions.iter().all(|one| one.objects.is_ok())
+    }
+
+    pub(super) fn objects(&self) -> usize {
         self.definitions.iter().filter_map(|one| one.objects.as_ref().ok()).sum()
     }
 

@@ -31,3 +31,4 @@ pub use limits::{MEMORY_BYTES_MAX, usual_memory};
 pub use load::{Bundle, defines_crd};
 pub use metadata::{ANNOTATIONS, PACKAGE_ANNOTATION, elements, labels, scalar_text};
 pub use properties::annotated_properties;
+pub use quantity::binary_quantity;

@@ -54,6 +54,21 @@ pub(crate) fn canonical(text: &str) -> Result<String, &'static str> {
     Ok(computed(&parts))
 }
 
+/// The amount in whole units, rounded up and with the largest suffix of a power of 1024 that is exact. `None` for what is no
+/// quantity or below zero.
+pub fn binary_quantity(text: &str) -> Option<String> {
+    let parts = (text.len() <= QUANTITY_CHARS_MAX).then(|| parse(text.trim()).ok())??;
+    let digits = nanos(&parts);
+    if digits.is_empty() {
+        return Some("0".to_owned());
+    }
+    let (whole, rest) = digits.split_at(digits.len().saturating_sub(9));
+    let whole: String = whole.iter().map(|digit| char::from(b'0' + digit)).collect();
+    let whole = if whole.is_empty() { 0 } else { whole.parse().unwrap_or(BINARY_MAX) };
+    let is_rounded = rest.iter().any(|digit| *digit != 0);
+    (!parts.negative).then(|| binary(whole.saturating_add(u128::from(is_rounded)).min(BINARY_MAX)))
+}
+
 fn parse(text: &str) -> Result<Parts<'_>, &'static str> {
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
@@ -220,7 +235,7 @@ fn binary(mut units: u128) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PATTERN, SUFFIX, canonical};
+    use super::{PATTERN, SUFFIX, binary_quantity, canonical};
 
     #[test]
     fn quantities_get_their_canonical_spelling() {
@@ -263,6 +278,29 @@ mod tests {
             (" 1 ", "1"),
         ] {
             assert_eq!(canonical(text).as_deref(), Ok(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_amount_has_the_largest_exact_suffix() {
+        for (text, wanted) in [
+            ("1G", "1000000000"),
+            ("2G", "1953125Ki"),
+            ("100Mi", "100Mi"),
+            ("104857600", "100Mi"),
+            ("1.5Gi", "1536Mi"),
+            ("1e3", "1000"),
+            ("500m", "1"),
+            ("1024500m", "1025"),
+            ("0", "0"),
+            ("1e64", "9223372036854775807"),
+            ("99999999999999999999999999999999999999999999", "9223372036854775807"),
+        ] {
+            assert_eq!(binary_quantity(text).as_deref(), Some(wanted), "{text}");
+        }
+        let long = "1".repeat(1000);
+        for text in ["", "x", "1GB", "-1G", &long] {
+            assert_eq!(binary_quantity(text), None, "{text}");
         }
     }
 

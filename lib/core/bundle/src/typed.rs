@@ -10,6 +10,7 @@
 // A type a paragraph, or a line.
 #[rustfmt::skip]
 mod csv;
+mod any_case;
 #[rustfmt::skip]
 mod kubernetes;
 
@@ -25,6 +26,7 @@ use serde_json::{Map, Value};
 
 use crate::{quantity, time};
 
+pub use any_case::in_exact_case;
 pub use csv::{API_SERVICE_DEFINITIONS, CRD_DEFINITIONS, GROUP_VERSION_KIND, INSTALL_MODE, LINK, MAINTAINER};
 
 /// A ClusterServiceVersion, without its status.

@@ -4,6 +4,7 @@
 //! status and the effects. A fact that a row needs and that is not known is asked for, so that a reconcile looks up only
 //! what its row needs. [`requirements`] and [`deployments`] evaluate two of the facts, [`install`] makes the objects.
 
+pub mod advice;
 pub mod chain;
 pub mod conversion;
 pub mod copied;

@@ -13,7 +13,10 @@ mod steps;
 pub mod texts;
 
 pub use account::{AccountError, account};
-pub use advance::{Action, Failure, Outcome, RETRY_TIMEOUT, View, begin, finish, is_approved, report};
+pub use advance::{
+    Action, Failure, Outcome, RETRY_TIMEOUT, View, begin, finish, is_approved, is_stalled, problem, ready,
+    report,
+};
 pub use collect::{PLANS_MAX, collectable, is_superseded};
 pub use digest::{add_seal, digest, seal, sealed_text};
 pub use reference::{Content, Reference};

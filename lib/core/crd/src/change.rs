@@ -21,7 +21,7 @@ use olm_go::Quoted;
 use serde_json::Value;
 
 pub use allowance::{Allowance, AllowanceError, Allowances};
-pub use finding::{Check, Finding, Policy, Reason, Report, Scope, Verdict};
+pub use finding::{Check, Danger, Finding, Policy, Reason, Report, Scope, Verdict};
 
 use crate::{CrdError, definition::Definition};
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::{CrdError, Note, Schema, Tristate, Validation, definition::Definition};
+use crate::{CrdError, Note, Schema, Tristate, Validation, definition::Definition, reading};
 
 /// The replacement of a definition by another, for the objects that are read at one version.
 #[derive(Debug)]
@@ -41,6 +41,9 @@ pub struct ObjectImpact {
     pub undecided: Vec<Note>,
     /// Fields that the new schema drops and the old one does not.
     pub lost: Vec<String>,
+    /// Fields that are read with another value afterwards, or may be: of a value that is the default it is unknown
+    /// whether it is stored.
+    pub changed: Vec<String>,
 }
 
 /// The impact on all objects: numbers of objects.
@@ -54,8 +57,18 @@ pub struct UpgradeImpact {
     pub invalid_already: usize,
     /// Those that lose fields.
     pub losing: usize,
+    /// Those that are read with other values.
+    pub changed: usize,
     /// Those that may or may not stay valid.
     pub undecided: usize,
+}
+
+impl ObjectImpact {
+    /// Whether the object is valid afterwards and is read as before.
+    pub fn is_harmless(&self) -> bool {
+        let Self { violations, invalid_already: _, undecided, lost, changed } = self;
+        violations.is_empty() && undecided.is_empty() && lost.is_empty() && changed.is_empty()
+    }
 }
 
 impl Upgrade {
@@ -75,10 +88,20 @@ impl Upgrade {
                 return Err(UpgradeError::ConversionWebhook);
             }
         }
+        Self::read_at(&old, &new, version, versions)
+    }
+
+    /// For objects that are read at `version`, which the old definition serves.
+    pub(crate) fn read_at(
+        old: &Definition<'_>,
+        new: &Definition<'_>,
+        version: &str,
+        versions: &[String],
+    ) -> Result<Self, UpgradeError> {
         // A version that the new definition does not have is a finding of its own.
         let kept = versions.iter().filter(|name| new.version(name).is_some());
-        let schemas = kept.map(|name| Schema::of_version(&new, name)).collect::<Result<_, _>>()?;
-        Ok(Self { old: Schema::of_version(&old, version)?, version: version.to_owned(), new: schemas })
+        let schemas = kept.map(|name| Schema::of_version(new, name)).collect::<Result<_, _>>()?;
+        Ok(Self { old: Schema::of_version(old, version)?, version: version.to_owned(), new: schemas })
     }
 
     /// The version at which objects are to be read.
@@ -93,7 +116,8 @@ impl Upgrade {
         let known: BTreeSet<&String> = before.dropped.iter().collect();
         let lost =
             after.iter().flat_map(|validation| &validation.dropped).filter(|path| !known.contains(path));
-        let mut impact = ObjectImpact { lost: lost.cloned().collect(), ..ObjectImpact::default() };
+        let changed = self.new.iter().flat_map(|new| reading::changed(&self.old, new, object)).collect();
+        let mut impact = ObjectImpact { lost: lost.cloned().collect(), changed, ..ObjectImpact::default() };
         let first = |answer| after.iter().find(|validation| validation.is_valid() == answer);
         if let Some(invalid) = first(Tristate::No) {
             impact.violations.clone_from(&invalid.violations);
@@ -101,8 +125,11 @@ impl Upgrade {
         } else if let Some(undecided) = first(Tristate::Undecided) {
             impact.undecided.clone_from(&undecided.undecided);
         }
-        impact.lost.sort_unstable();
-        impact.lost.dedup();
+        for fields in [&mut impact.lost, &mut impact.changed] {
+            fields.sort_unstable();
+            fields.dedup();
+        }
+        impact.changed.retain(|path| impact.lost.binary_search(path).is_err());
         impact
     }
 }
@@ -115,13 +142,20 @@ impl UpgradeImpact {
         self.broken += usize::from(is_invalid && !impact.invalid_already);
         self.invalid_already += usize::from(is_invalid && impact.invalid_already);
         self.losing += usize::from(!impact.lost.is_empty());
+        self.changed += usize::from(!impact.changed.is_empty());
         self.undecided += usize::from(!impact.undecided.is_empty());
+    }
+
+    /// Whether every object is valid afterwards and is read as before.
+    pub fn is_harmless(&self) -> bool {
+        let Self { seen: _, broken, invalid_already, losing, changed, undecided } = *self;
+        [broken, invalid_already, losing, changed, undecided] == [0; 5]
     }
 }
 
 impl fmt::Display for UpgradeImpact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seen, broken, invalid_already, losing, undecided } = *self;
+        let Self { seen, broken, invalid_already, losing, changed, undecided } = *self;
         let objects = if seen == 1 { "object" } else { "objects" };
         match (seen, broken) {
             (0, _) => return f.write_str("there are no objects"),
@@ -134,6 +168,9 @@ impl fmt::Display for UpgradeImpact {
         }
         if losing > 0 {
             write!(f, ", {losing} would lose fields")?;
+        }
+        if changed > 0 {
+            write!(f, ", {changed} may be read with other values")?;
         }
         if invalid_already > 0 {
             write!(f, ", {invalid_already} invalid already")?;

@@ -12,14 +12,14 @@
 mod constraints;
 mod embedded;
 mod number;
-mod prune;
+pub(crate) mod prune;
 mod rules;
 mod scale_subresource;
 #[cfg(test)]
 mod tests;
 mod typing;
 mod unique;
-mod validation;
+pub(crate) mod validation;
 
 use olm_cel::Budget;
 use serde_json::{Map, Value};
@@ -38,7 +38,7 @@ use validation::Path;
 /// The schema of one version of a definition.
 #[derive(Debug)]
 pub struct Schema {
-    root: Node,
+    pub(crate) root: Node,
     scale: Scale,
 }
 
@@ -78,16 +78,9 @@ impl Schema {
 
     /// Predicts the API server's answer if `object` were created now.
     pub fn validate(&self, object: &Value) -> Validation {
-        let mut object = object.clone();
         let mut path = Path::default();
         let mut validation = Validation::default();
-        let mut defaults_left = DEFAULTS_MAX;
-        if prune::add_defaults(&mut object, &self.root, &mut defaults_left).is_err() {
-            validation.doubt("", format!("defaults add more than {DEFAULTS_MAX} values"));
-            return validation;
-        }
-        prune::prune(&mut object, Some(&self.root), false, &mut path, &mut validation);
-        prune::remove_nulls(&mut object, Some(&self.root));
+        let Some(object) = self.completed(object, &mut validation) else { return validation };
         let mut budget = Budget::new(VALIDATION_STEPS_MAX);
         validation.add(constraints::check(&object, &self.root, &mut path, &mut budget));
         self.scale.check(&object, &mut validation);
@@ -101,6 +94,22 @@ impl Schema {
             rules::check(&object, &self.root, &self.root, &mut path, &mut budget, &mut validation);
         }
         validation
+    }
+}
+
+impl Schema {
+    /// The object with defaults, without unknown fields and nulls, as the API server reads it from storage; what it drops
+    /// is noted. `None` if defaults add too much, which is noted as well.
+    pub(crate) fn completed(&self, object: &Value, validation: &mut Validation) -> Option<Value> {
+        let mut object = object.clone();
+        let mut defaults_left = DEFAULTS_MAX;
+        if prune::add_defaults(&mut object, &self.root, &mut defaults_left).is_err() {
+            validation.doubt("", format!("defaults add more than {DEFAULTS_MAX} values"));
+            return None;
+        }
+        prune::prune(&mut object, Some(&self.root), false, &mut Path::default(), validation);
+        prune::remove_nulls(&mut object, Some(&self.root));
+        Some(object)
     }
 }
 

@@ -28,5 +28,5 @@ pub use evaluate::{InstalledBundle, is_met, unmet};
 pub use limits::CONSTRAINT_BYTES_MAX;
 pub use recorded::recorded_properties;
 pub use remedy::{Provider, cluster_extension, providers};
-pub use requirement::{Requirement, requirements};
+pub use requirement::{REQUIREMENTS, Requirement, requirements};
 pub use work::Work;

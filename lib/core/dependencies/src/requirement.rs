@@ -64,6 +64,9 @@ pub fn requirements(properties: &[Property]) -> Result<Vec<Requirement>, Require
     Ok(found)
 }
 
+/// The types of properties that declare requirements.
+pub const REQUIREMENTS: [&str; 3] = [PROPERTY_PACKAGE_REQUIRED, PROPERTY_GVK_REQUIRED, PROPERTY_CONSTRAINT];
+
 /// The requirement that a property declares, if it declares one.
 pub(crate) fn declared(
     property: &Property,

@@ -80,6 +80,7 @@ pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> V
     // Otherwise the object could not be compared with the live one, and an apply would own `stringData` where a create
     // owned `data`.
     encode_string_data(&mut object);
+    leave_aggregated_rules(&key, &mut object);
     let mut labels = string_map(&object, "/metadata/labels");
     labels.insert(MANAGED_BY_LABEL.into(), MANAGED_BY.into());
     if let Some(extension) = extension {
@@ -95,6 +96,18 @@ pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> V
     object
 }
 
+/// Removes the rules of a ClusterRole that is made of others. Kubernetes fills them in and overwrites what anybody else
+/// writes there: a revision that had them would repair them without an end.
+fn leave_aggregated_rules(key: &ObjectKey, object: &mut Value) {
+    let is_role = key.group == "rbac.authorization.k8s.io" && key.kind == "ClusterRole";
+    if is_role
+        && object["aggregationRule"].is_object()
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.remove("rules");
+    }
+}
+
 fn string_map(object: &Value, pointer: &str) -> Map<String, Value> {
     object.pointer(pointer).and_then(Value::as_object).cloned().unwrap_or_default()
 }
@@ -107,6 +120,30 @@ mod tests {
     use crate::deletion_policy::DeletionPolicy;
 
     const ORIGIN: Origin<'_> = Origin { extension: "ext", package: "pkg", version: "1.0.0" };
+
+    #[test]
+    fn rules_that_kubernetes_aggregates_are_not_the_revisions() {
+        let owner = Owner {
+            api_version: String::new(),
+            kind: String::new(),
+            name: "ext-1".to_owned(),
+            uid: "u".to_owned(),
+            revision: 1,
+            policy: DeletionPolicy::Delete,
+        };
+        let role = |kind: &str, group: &str, more: Value| {
+            let mut role = json!({
+                "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "r"}, "rules": [],
+            });
+            role.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            for_revision(&role, &owner, None)["rules"].is_array()
+        };
+        let (rbac, aggregated) = ("rbac.authorization.k8s.io", json!({"aggregationRule": {}}));
+        assert!(!role("ClusterRole", rbac, aggregated.clone()));
+        assert!(role("ClusterRole", rbac, json!({})));
+        assert!(role("ClusterRole", "example.com", aggregated.clone()));
+        assert!(role("Role", rbac, aggregated));
+    }
 
     #[test]
     fn metadata_is_reduced_and_marked() {

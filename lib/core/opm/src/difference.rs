@@ -248,7 +248,7 @@ impl fmt::Display for PackageDifference {
             for bundle in &self.stranded {
                 write!(
                     f,
-                    "\n    ! {} is stranded: where it is installed, it gets no more upgrades",
+                    "\n    ! {} loses its upgrade path: where it is installed, it gets no more upgrades",
                     one_line(bundle)
                 )?;
             }

@@ -21,6 +21,9 @@ pub struct Inputs {
     pub namespace: String,
     /// The ServiceAccount that installs: namespace and name.
     pub service_account: String,
+    /// The extensions that are there, or would be created, because the bundle requires them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<String>,
 }
 
 /// The bundle that was chosen.
@@ -69,6 +72,9 @@ pub struct CrdFinding {
     /// Changes that would block it, and that the administrator accepts: entries of the annotation.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
+    /// Changes that would block it, and that affect no stored object, which decides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub decided_by_objects: Vec<String>,
     /// A note that the definition is removed, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<String>,
@@ -101,6 +107,9 @@ pub struct Plan {
     pub inputs: Inputs,
     /// The bundle.
     pub resolution: Section<Resolution>,
+    /// The extensions that would be created first, because the bundle requires them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<String>,
     /// Objects of the old and the new content.
     pub objects: Section<Vec<ObjectPlan>>,
     /// Images of workloads.
@@ -156,8 +165,8 @@ impl Plan {
         self
     }
 
-    /// Digest of the inputs and of our own fields before and after. Verdicts on the plan are no part
-    /// of it, and neither is the revision's number.
+    /// Digest of the inputs, of our own fields before and after, and of the findings on CRDs, on which an approval may rest.
+    /// What the API server says of the plan is no part of it, and neither are numbers: of the revision, of stored objects.
     pub fn digest(&self) -> String {
         let objects = self.objects.known().map(|objects| {
             let object = |o: &ObjectPlan| {
@@ -167,8 +176,16 @@ impl Plan {
             all.sort_by_cached_key(Value::to_string);
             all
         });
+        let crds = self.crds.known().map(|crds| {
+            let finding =
+                |crd: &CrdFinding| json!([crd.name, crd.refused, crd.accepted, crd.removed.is_some()]);
+            let mut all: Vec<Value> = crds.iter().map(finding).collect();
+            all.sort_by_cached_key(Value::to_string);
+            all
+        });
         sha256(&json!({
             "extension": self.extension,
+            "crds": crds,
             "inputs": self.inputs,
             "resolution": self.resolution.known(),
             "objects": objects,
@@ -182,7 +199,7 @@ impl Plan {
             blocked.push(format!("CRD {:?} cannot be replaced safely", crd.name));
         }
         if self.missing_permissions.known().is_some_and(|missing| !missing.is_empty()) {
-            blocked.push(format!("service account {:?} is missing permissions", self.inputs.service_account));
+            blocked.push(format!("ServiceAccount {:?} is missing permissions", self.inputs.service_account));
         }
         for refused in self.dry_run.known().into_iter().flat_map(|said| &said.refused) {
             blocked.push(format!("the API server refuses {}: {}", refused.object, refused.message));
@@ -229,6 +246,7 @@ pub(crate) mod tests {
             revision: "e-1".into(),
             inputs: Inputs { service_account: "n/installer".into(), ..Inputs::default() },
             resolution: Section::Known(resolution),
+            dependencies: Vec::new(),
             objects: Section::Known(objects),
             images: Section::Known(Vec::new()),
             crds: Section::Known(Vec::new()),
@@ -281,8 +299,27 @@ pub(crate) mod tests {
         two.dry_run = Section::unknown("the API server was away");
         two.notes.push("a note".into());
         assert_eq!(one.digest(), two.digest());
+        // Once they are created it is the plan that was approved still.
+        two.dependencies = vec!["base".into()];
+        assert_eq!(one.digest(), two.digest());
+        two.inputs.dependencies = two.dependencies.clone();
+        assert_ne!(one.digest(), two.digest());
+        two.inputs.dependencies.clear();
         two.inputs.namespace = "other".into();
         assert_ne!(one.digest(), two.digest());
+        let crd = |removed: Option<&str>, accepted: &[&str]| {
+            let mut plan = one.clone();
+            plan.crds = Section::Known(vec![CrdFinding {
+                name: "a.b".into(),
+                removed: removed.map(str::to_owned),
+                accepted: accepted.iter().map(|entry| (*entry).to_owned()).collect(),
+                ..CrdFinding::default()
+            }]);
+            plan.digest()
+        };
+        assert_eq!(crd(Some("3 objects"), &[]), crd(Some("4 objects"), &[]));
+        assert_ne!(crd(Some("3 objects"), &[]), crd(None, &[]));
+        assert_ne!(crd(None, &["a.b:x:y"]), crd(None, &[]));
     }
 
     #[test]
@@ -301,7 +338,7 @@ pub(crate) mod tests {
             [
                 "another namespace",
                 "CRD \"a.b\" cannot be replaced safely",
-                "service account \"n/installer\" is missing permissions"
+                "ServiceAccount \"n/installer\" is missing permissions"
             ]
         );
         assert_eq!(plan.to_json()["blocked"].as_array().unwrap().len(), 3);

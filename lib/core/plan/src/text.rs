@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use olm_rbac::Permission;
-use olm_text::one_line;
+use olm_text::{counted, one_line};
 use serde_json::Value;
 
 use crate::{
@@ -31,6 +31,7 @@ impl Plan {
         line(&mut text, &format!("  applied as ServiceAccount {}", plan.inputs.service_account));
         line(&mut text, &format!("  namespace  {}", plan.inputs.namespace));
         line(&mut text, &format!("  plan       {}", plan.digest()));
+        list(&mut text, "Extensions that are created first", &plan.dependencies);
         section(&mut text, "Objects", &plan.objects, |text, all| objects(text, all));
         section(&mut text, "Images", &plan.images, |text, all| images(text, all));
         section(&mut text, "CRDs", &plan.crds, |text, all| all.iter().for_each(|one| crd(text, one)));
@@ -179,7 +180,7 @@ fn objects(text: &mut String, all: &[ObjectPlan]) {
 }
 
 fn dry_run(text: &mut String, said: &DryRun) {
-    line(text, &format!("  {} objects accepted", said.accepted));
+    line(text, &format!("  {} accepted", counted(said.accepted, "object")));
     for refused in &said.refused {
         lines(text, ["  refused: ", "    "], &format!("{}: {}", refused.object, refused.message));
     }
@@ -214,6 +215,9 @@ fn crd(text: &mut String, crd: &CrdFinding) {
     }
     for accepted in &crd.accepted {
         line(text, &format!("    accepted: {accepted}"));
+    }
+    for decided in &crd.decided_by_objects {
+        lines(text, ["    accepted, no stored object is affected: ", "      "], decided);
     }
     if let Some(removed) = &crd.removed {
         line(text, &format!("    {removed}"));

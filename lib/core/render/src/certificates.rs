@@ -136,8 +136,30 @@ fn cert_manager(namespace: &str, deployment: &str) -> Vec<Value> {
     ]
 }
 
-/// The Secret's volumes in the serving pods: name, mount path, and the file names of certificate and key.
-pub(crate) const VOLUMES: [(&str, &str, &str, &str); 2] = [
+/// A volume of the Secret in the serving Pods: name, mount path, and the file names of certificate and key.
+pub(crate) type Volume = (&'static str, &'static str, &'static str, &'static str);
+
+/// The volumes.
+pub(crate) const VOLUMES: [Volume; 2] = [
     ("webhook-cert", "/tmp/k8s-webhook-server/serving-certs", "tls.crt", "tls.key"),
     ("apiservice-cert", "/apiserver.local.config/certificates", "apiserver.crt", "apiserver.key"),
 ];
+
+/// The order of the volumes, which differs between the generations of upstream: another one restarts Pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VolumeOrder {
+    /// As OLM v1 has it.
+    WebhookFirst,
+    /// As OLM Classic has it.
+    ApiServiceFirst,
+}
+
+impl VolumeOrder {
+    pub(crate) fn volumes(self) -> [Volume; 2] {
+        let [webhook, api_service] = VOLUMES;
+        match self {
+            Self::WebhookFirst => [webhook, api_service],
+            Self::ApiServiceFirst => [api_service, webhook],
+        }
+    }
+}

@@ -11,7 +11,7 @@ use olm_object::text;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    CertificateProvider, RenderError, certificates, deployment_config,
+    CertificateProvider, RenderError, VolumeOrder, certificates, deployment_config,
     fields::{each, list},
     limits::POD_ANNOTATIONS_BYTES_MAX,
     render::Context,
@@ -41,7 +41,11 @@ pub(crate) fn generate(
             let mut object = object(deployment, csv, context);
             let serves = serving.contains(deployment.name.as_str());
             if serves && context.provider != CertificateProvider::None {
-                mount_certificates(&mut object, &certificates::certificate_name(&deployment.name));
+                mount_certificates(
+                    &mut object,
+                    &certificates::certificate_name(&deployment.name),
+                    VolumeOrder::WebhookFirst,
+                );
             }
             if let Some(configuration) = configuration {
                 deployment_config::apply(&mut object, configuration);
@@ -85,7 +89,7 @@ pub(crate) fn pod(deployment: &mut Value) -> Option<&mut Map<String, Value>> {
 }
 
 /// Mounts the Secret with a certificate into all containers, in place of what is mounted there.
-pub fn mount_certificates(deployment: &mut Value, secret: &str) {
+pub fn mount_certificates(deployment: &mut Value, secret: &str, order: VolumeOrder) {
     let Some(pod) = pod(deployment) else { return };
     let mut replaced: Vec<String> = certificates::VOLUMES.iter().map(|volume| volume.0.to_owned()).collect();
     for container in each(pod, "containers") {
@@ -98,7 +102,7 @@ pub fn mount_certificates(deployment: &mut Value, secret: &str) {
     let is_replaced = |item: &Value| replaced.iter().any(|name| name == text(item, "/name"));
     if let Some(volumes) = list(pod, "volumes") {
         volumes.retain(|volume| !is_replaced(volume));
-        volumes.extend(certificates::VOLUMES.iter().map(|(name, _, certificate, key)| {
+        volumes.extend(order.volumes().iter().map(|(name, _, certificate, key)| {
             json!({"name": name, "secret": {"secretName": secret, "items": [
                 {"key": "tls.crt", "path": certificate},
                 {"key": "tls.key", "path": key},
@@ -110,7 +114,7 @@ pub fn mount_certificates(deployment: &mut Value, secret: &str) {
             mounts.retain(|mount| !is_replaced(mount));
             let mount =
                 |(name, path, ..): &(&str, &str, &str, &str)| json!({"name": name, "mountPath": path});
-            mounts.extend(certificates::VOLUMES.iter().map(mount));
+            mounts.extend(order.volumes().iter().map(mount));
         }
     }
 }

@@ -25,7 +25,9 @@ mod shipped;
 mod validate;
 mod webhooks;
 
-pub use certificates::{WebhookCertificate, certificate_name, service_name, webhook_certificates};
+pub use certificates::{
+    VolumeOrder, WebhookCertificate, certificate_name, service_name, webhook_certificates,
+};
 pub use deployment_config::apply as apply_deployment_config;
 pub use deployments::mount_certificates;
 pub use error::{Reason, RenderError};

@@ -103,6 +103,15 @@ fn rejected(request: &Request, all: &[RejectedCandidate], audience: Audience) ->
         };
         return Some(format!("{remedy} to allow the update to bundle {}.", one.bundle));
     }
+    if let Some(one) =
+        by_alone(|reason| matches!(reason, Reason::PolicyCatalog { .. } | Reason::PolicyVersions { .. }))
+    {
+        let policy = request.ceiling.as_ref().map_or("", |ceiling| ceiling.policy.as_str());
+        return Some(format!(
+            "Update policy {policy} does not allow bundle {}: ask who maintains the policy, or have the extension selected by another one.",
+            one.bundle
+        ));
+    }
     if let Some(one) = by_alone(|reason| matches!(reason, Reason::NoEdge { .. })) {
         let policy = certifying(audience);
         return Some(format!(

@@ -6,7 +6,7 @@ use olm_fbc::{Bundle, Channel, PackageContent, SCHEMA_BUNDLE};
 use olm_semver::BundleVersion;
 
 use crate::{
-    BundleVersionError, CatalogView, Cause, bundle_version,
+    BundleVersionError, CatalogView, Cause, Ceiling, bundle_version,
     order::{self, Candidate},
     request::Query,
     successors::successors,
@@ -15,6 +15,8 @@ use crate::{
 /// The request's conditions, prepared for one catalog.
 pub(crate) struct Filter<'a> {
     query: &'a Query<'a>,
+    /// The catalog's name.
+    catalog: &'a str,
     /// Bundles in the wanted channels, when channels are wanted.
     in_channels: Option<BTreeSet<&'a str>>,
     /// Version and successors of the installed bundle, when edges bind.
@@ -29,7 +31,11 @@ fn channels<'a>(query: &'a Query<'_>, content: &'a PackageContent) -> impl Itera
 }
 
 impl<'a> Filter<'a> {
-    pub(crate) fn new(query: &'a Query<'a>, content: &'a PackageContent) -> Result<Self, Cause> {
+    pub(crate) fn new(
+        query: &'a Query<'a>,
+        catalog: &'a str,
+        content: &'a PackageContent,
+    ) -> Result<Self, Cause> {
         let names = |channel: &'a Channel| channel.entries.iter().map(|entry| entry.name.as_str());
         let in_channels =
             (!query.request.channels.is_empty()).then(|| channels(query, content).flat_map(names).collect());
@@ -46,7 +52,11 @@ impl<'a> Filter<'a> {
             .filter(|entry| entry.reference.schema == SCHEMA_BUNDLE)
             .map(|entry| entry.reference.name.as_str())
             .collect();
-        Ok(Self { query, in_channels, upgrade, deprecated })
+        Ok(Self { query, catalog, in_channels, upgrade, deprecated })
+    }
+
+    pub(crate) fn catalog(&self) -> &'a str {
+        self.catalog
     }
 
     pub(crate) fn in_channels(&self, bundle: &Bundle) -> bool {
@@ -89,11 +99,21 @@ impl<'a> Filter<'a> {
             .is_none_or(|major| version.as_ref().is_ok_and(|version| version.version.major() == major))
     }
 
+    /// The update policy that does not allow the catalog of a candidate, and the one that does not allow its version.
+    pub(crate) fn forbidden_by(&self, candidate: &Candidate<'_>) -> [Option<&'a Ceiling>; 2] {
+        let (name, version) = (&candidate.bundle.name, candidate.version.as_ref().ok());
+        [
+            self.query.forbidden_catalog(name, self.catalog),
+            self.query.forbidden_version(name, version.map(|version| &version.version)),
+        ]
+    }
+
     pub(crate) fn allows(&self, candidate: &Candidate<'_>) -> bool {
         self.in_channels(candidate.bundle)
             && self.in_range(&candidate.version)
             && self.is_reachable(candidate.bundle, &candidate.version)
             && self.keeps_major(&candidate.version)
+            && self.forbidden_by(candidate) == [None, None]
     }
 }
 
@@ -111,7 +131,7 @@ pub(crate) fn best<'a>(
     catalog: &'a CatalogView<'a>,
     content: &'a PackageContent,
 ) -> Result<Option<Found<'a>>, Cause> {
-    let filter = Filter::new(query, content)?;
+    let filter = Filter::new(query, catalog.name, content)?;
     let candidate = content
         .bundles
         .iter()

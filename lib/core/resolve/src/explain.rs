@@ -101,6 +101,22 @@ pub enum Reason {
         /// The installed bundle.
         installed: String,
     },
+    /// An update policy does not allow its catalog.
+    #[error("is from catalog {catalog}, which update policy {policy} does not allow")]
+    PolicyCatalog {
+        /// The catalog.
+        catalog: String,
+        /// The policy.
+        policy: String,
+    },
+    /// An update policy does not allow its version.
+    #[error("is outside the range {} of update policy {policy}", Quoted(.range))]
+    PolicyVersions {
+        /// The range.
+        range: String,
+        /// The policy.
+        policy: String,
+    },
     /// It is deprecated, and another that fits is not.
     #[error("is deprecated, {} is not", .better.as_deref().unwrap_or("another catalog's"))]
     Deprecated {
@@ -129,6 +145,8 @@ impl Reason {
             | Self::OutOfRange { .. }
             | Self::InvalidVersion { .. }
             | Self::NoEdge { .. }
+            | Self::PolicyCatalog { .. }
+            | Self::PolicyVersions { .. }
             | Self::OtherMajor { .. } => 1,
             Self::Deprecated { .. } | Self::Lower { .. } => 2,
         }
@@ -171,7 +189,7 @@ pub(crate) fn rejected(
     let mut all = Vec::new();
     for catalog in catalogs {
         let Ok(content) = catalog.content.as_ref() else { continue };
-        let Ok(filter) = Filter::new(query, content) else { return Vec::new() };
+        let Ok(filter) = Filter::new(query, catalog.name, content) else { return Vec::new() };
         let best = candidates::best(query, catalog, content).ok().flatten();
         let channels = channels_of_bundles(query, content);
         for bundle in &content.bundles {
@@ -255,6 +273,15 @@ fn not_allowed(
     if version.is_ok() && !filter.keeps_major(version) {
         reasons.push(Reason::OtherMajor { installed: installed() });
     }
+    let [catalog, versions] = filter.forbidden_by(candidate);
+    reasons.extend(catalog.map(|ceiling| Reason::PolicyCatalog {
+        catalog: filter.catalog().to_owned(),
+        policy: ceiling.policy.clone(),
+    }));
+    reasons.extend(versions.map(|ceiling| Reason::PolicyVersions {
+        range: ceiling.versions.clone().unwrap_or_default(),
+        policy: ceiling.policy.clone(),
+    }));
     reasons
 }
 
@@ -268,6 +295,10 @@ fn not_chosen(
     let bundle = &candidate.bundle.name;
     Some(match answer {
         Ok(answer) if answer.catalog == catalog.name => return None,
+        Ok(_) if query.outside_policy(catalog.name).is_some() => Reason::PolicyCatalog {
+            catalog: catalog.name.to_owned(),
+            policy: query.request.ceiling.as_ref().map(|one| one.policy.clone()).unwrap_or_default(),
+        },
         Ok(answer) => {
             let chosen = || answer.catalog.clone();
             let note = answer.other_catalogs.iter().find(|other| other.name == catalog.name);

@@ -46,7 +46,8 @@ pub use fallback::keep_installed;
 pub use limits::SUMMARY_BUNDLES_MAX;
 pub use path::{Hop, PathError, upgrade_path};
 pub use request::{
-    CatalogView, DependencyHandling, Installed, MajorUpdates, Options, Request, SameCatalog, UpgradePolicy,
+    CatalogView, Ceiling, DependencyHandling, Installed, MajorUpdates, Options, Request, SameCatalog,
+    UpgradePolicy,
 };
 pub use resolution::{CatalogNote, OtherCatalog, Resolution};
 pub use resolve::resolve;

@@ -21,6 +21,19 @@ pub struct Request {
     pub installed: Option<Installed>,
     /// How to resolve, beyond what the API says.
     pub options: Options,
+    /// What an update policy allows.
+    pub ceiling: Option<Ceiling>,
+}
+
+/// What an update policy allows. The installed bundle stays a candidate, also beyond it: a policy downgrades nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ceiling {
+    /// Name of the policy.
+    pub policy: String,
+    /// Catalogs that bundles may come from; all when empty.
+    pub catalogs: Vec<String>,
+    /// Range of the versions; all without one. A text that is no range contains none.
+    pub versions: Option<String>,
 }
 
 /// `upgradeConstraintPolicy`.
@@ -106,6 +119,8 @@ pub struct CatalogView<'a> {
 pub(crate) struct Query<'a> {
     pub(crate) request: &'a Request,
     pub(crate) range: Option<Constraint>,
+    /// The range of the update policy, if it has one that can be read.
+    policy_range: Option<Constraint>,
     /// The version from which edges lead; its error counts only where edges are asked for.
     installed: Option<(&'a Installed, Result<BundleVersion, ParseError>)>,
 }
@@ -123,7 +138,43 @@ impl<'a> Query<'a> {
             .installed
             .as_ref()
             .map(|installed| (installed, installed.bundle_version(request.options.releases)));
-        Ok(Self { request, range, installed })
+        let policy_range =
+            request.ceiling.as_ref().and_then(|ceiling| ceiling.versions.as_ref()?.parse().ok());
+        Ok(Self { request, range, policy_range, installed })
+    }
+
+    /// The update policy, unless it leaves the bundle alone because it is the installed one.
+    fn ceiling(&self, bundle: &str) -> Option<&'a Ceiling> {
+        let is_installed = self.request.installed.as_ref().is_some_and(|installed| installed.name == bundle);
+        self.request.ceiling.as_ref().filter(|_| !is_installed)
+    }
+
+    /// The policy that does not allow the catalog, if one does not.
+    pub(crate) fn outside_policy(&self, catalog: &str) -> Option<&'a Ceiling> {
+        let is_allowed = |ceiling: &&Ceiling| {
+            ceiling.catalogs.is_empty() || ceiling.catalogs.iter().any(|name| name == catalog)
+        };
+        self.request.ceiling.as_ref().filter(|ceiling| !is_allowed(ceiling))
+    }
+
+    /// The policy that does not allow this bundle of the catalog, if one does not.
+    pub(crate) fn forbidden_catalog(&self, bundle: &str, catalog: &str) -> Option<&'a Ceiling> {
+        self.ceiling(bundle).and_then(|_| self.outside_policy(catalog))
+    }
+
+    /// Whether a version is lower than the installed one.
+    pub(crate) fn is_downgrade(&self, to: &BundleVersion) -> bool {
+        matches!(&self.installed, Some((_, Ok(installed))) if to.cmp_precedence(installed).is_lt())
+    }
+
+    /// The policy that does not allow the version, if one does not.
+    pub(crate) fn forbidden_version(&self, bundle: &str, version: Option<&Version>) -> Option<&'a Ceiling> {
+        let is_allowed = |ceiling: &&Ceiling| {
+            let range = self.policy_range.as_ref();
+            ceiling.versions.is_none()
+                || range.zip(version).is_some_and(|(range, version)| range.matches(version))
+        };
+        self.ceiling(bundle).filter(|ceiling| !is_allowed(ceiling))
     }
 
     /// The major version that may not be left.

@@ -25,10 +25,22 @@ type Unreadable<'a> = (&'a CatalogView<'a>, &'a CatalogError);
 /// that is not deprecated where the answer is.
 pub fn resolve(request: &Request, catalogs: &[CatalogView<'_>]) -> Result<Resolution, ResolveError> {
     let query = Query::new(request)?;
-    decide(&query, catalogs).map_err(|cause| {
+    let found = within_policy(&query, catalogs).map_or_else(|| decide(&query, catalogs), Ok);
+    found.map_err(|cause| {
         let rejected = explain::rejected(&query, catalogs, Err(&cause));
         ResolveError { cause, rejected }
     })
+}
+
+/// The answer of the catalogs that an update policy allows. Without one, or where it would lead back, what is installed may
+/// stay in a catalog that is not allowed.
+fn within_policy(query: &Query<'_>, catalogs: &[CatalogView<'_>]) -> Option<Resolution> {
+    let is_allowed = |catalog: &&CatalogView<'_>| query.outside_policy(catalog.name).is_none();
+    let allowed: Vec<CatalogView<'_>> = catalogs.iter().filter(is_allowed).cloned().collect();
+    if allowed.len() == catalogs.len() {
+        return None;
+    }
+    decide(query, &allowed).ok().filter(|answer| !query.is_downgrade(&answer.version))
 }
 
 fn decide<'a>(query: &'a Query<'a>, catalogs: &'a [CatalogView<'a>]) -> Result<Resolution, Cause> {

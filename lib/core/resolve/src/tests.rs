@@ -3,6 +3,7 @@
 mod case;
 mod cases;
 mod catalogs;
+mod ceilings;
 mod conditions;
 mod documented;
 mod failures;

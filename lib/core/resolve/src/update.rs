@@ -16,7 +16,8 @@ pub enum AvailableUpdate {
     Unknown,
 }
 
-/// The newest version that the update paths lead to, were it not for the version range and for blocked major updates;
+/// The newest version that the update paths lead to, were it not for the version range, for blocked major updates, and
+/// for an update policy;
 /// channels and catalogs are those of the request. `found` is the answer to the request itself, if it has one. Nothing
 /// where nothing is installed.
 pub fn available_update(
@@ -25,11 +26,13 @@ pub fn available_update(
     found: Option<&Resolution>,
 ) -> Option<AvailableUpdate> {
     let installed = request.installed.as_ref()?;
-    let is_free = request.wanted_version().is_none() && request.options.major_updates == MajorUpdates::Allow;
+    let is_free = request.wanted_version().is_none()
+        && request.options.major_updates == MajorUpdates::Allow
+        && request.ceiling.is_none();
     let newest = if let Some(found) = found.filter(|_| is_free) {
         Some(found.version.clone())
     } else {
-        let mut free = Request { version: None, ..request.clone() };
+        let mut free = Request { version: None, ceiling: None, ..request.clone() };
         free.options.major_updates = MajorUpdates::Allow;
         resolve(&free, catalogs).ok().map(|found| found.version)
     };

@@ -116,6 +116,11 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// A number with its noun, such as `1 package` or `2 packages`.
+pub fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// The first `characters` of a text, with `...` for the rest.
 pub fn cut(text: &str, characters: usize) -> Cow<'_, str> {
     match text.char_indices().nth(characters) {

@@ -293,3 +293,12 @@ impl<R: Read> Hashing<R> {
         Ok(bytes)
     }
 }
+
+/// Puts a bundle where pulled ones are kept, so that a test need not pull it.
+///
+/// # Errors
+/// It cannot be written.
+pub fn keep(folder: &std::path::Path, digest: &str, files: &BundleFiles) -> io::Result<()> {
+    let mut out = File::create(folder.join(format!("{}.bundle", digest.replace(':', "-"))))?;
+    encode(&mut out, files.iter().map(|(path, bytes)| Ok((path, bytes.len() as u64, bytes))))
+}

@@ -13,12 +13,18 @@ mod memory_queue;
 use std::{collections::BTreeSet, io, path::PathBuf, sync::Arc, time::Duration};
 
 use olm_bundle::{BundleFiles, MEMORY_BYTES_MAX, usual_memory};
-use olm_image::{CanonicalReference, FileError, Files, Limits, PullError, Puller, Reference, Select};
-use olm_runtime::{BackoffLimits, Chance, Job, JobEnded, Jobs, MemoryBudget, MemoryShare, Panicked};
+use olm_image::{
+    CanonicalReference, FileError, Files, Limits, OnProgress, Progress, PullError, Puller, Reference, Select,
+};
+use olm_runtime::{
+    BackoffLimits, Chance, Job, JobContext, JobEnded, Jobs, MemoryBudget, MemoryShare, Panicked,
+};
 use parking_lot::Mutex;
 use thiserror::Error;
 
 use cache::Cache;
+#[doc(hidden)]
+pub use cache::keep;
 use interrupted::Interruptions;
 pub use interrupted::{Interrupted, Reading};
 use memory_queue::{MemoryQueue, Waited};
@@ -94,7 +100,7 @@ pub struct Deadlines {
 /// What extensions wait for.
 #[derive(Clone)]
 struct Background {
-    pulls: Jobs<Pulled, (), BundleError>,
+    pulls: Jobs<Pulled, Progress, BundleError>,
     queue: Arc<MemoryQueue>,
 }
 
@@ -107,6 +113,7 @@ struct Source {
     /// Whose credentials are used, if they are not those of the process; what they may read.
     reader: Option<Arc<str>>,
     readable: Readable,
+    on_progress: OnProgress,
 }
 
 /// A bundle on disk.
@@ -145,8 +152,8 @@ pub struct Loaded {
 pub enum Requested {
     /// It is here.
     Loaded(Loaded),
-    /// It is being pulled; the extension is reconciled again when it is there, or cannot be had.
-    Pulling,
+    /// It is being pulled, and how far; the extension is reconciled again when it is there, or cannot be had.
+    Pulling(Option<Progress>),
     /// It waits until others need less memory; the extension is reconciled again then.
     Waiting,
     /// It cannot be had.
@@ -245,6 +252,7 @@ impl Bundles {
             interruptions: Interruptions::default(),
             reader: None,
             readable: Readable::default(),
+            on_progress: Arc::new(|_| {}),
         };
         Ok(Self { source, memory, background: None, deadlines: Deadlines::default() })
     }
@@ -326,13 +334,16 @@ impl Bundles {
             format!(" {attempt:?} {retry:?}")
         };
         let job = format!("{reader}{reference}{times}");
-        let fetch = |_| self.source.clone().fetch_within(parsed, attempt);
+        let fetch = |JobContext { progress, .. }| {
+            let on_progress: OnProgress = Arc::new(move |at| _ = progress.send_replace(Some(at)));
+            Source { on_progress, ..self.source.clone() }.fetch_within(parsed, attempt)
+        };
         match pulls.request_waiting(extension, (&job, retry), fetch) {
             Job::Done(pulled) => {
                 let admitted = self.admit((extension, reference), pulled, Need::Usual).await;
                 admitted.unwrap_or_else(Requested::from)
             }
-            Job::Running { failed: None, .. } => Requested::Pulling,
+            Job::Running { failed: None, progress, .. } => Requested::Pulling(progress),
             Job::Running { failed: Some(error), .. } => {
                 Requested::Failed { error, next: Some(NextPull::Now) }
             }
@@ -464,7 +475,12 @@ impl Source {
 
     /// Pulls a bundle and keeps it on disk. Nothing of it is in memory then but what the spool holds.
     async fn pull(&self, reference: CanonicalReference) -> Result<Pulled, BundleError> {
-        let files = self.puller.pull(&reference, |_| Select::paths(WANTED)).await?.files;
+        let pull = self.puller.pull_with_progress(
+            &reference,
+            |_| Select::paths(WANTED),
+            Arc::clone(&self.on_progress),
+        );
+        let files = pull.await?.files;
         let pulled = Pulled { reference, files: Some(files.clone()) };
         if let Err(error) = self.cache.store(&pulled.key(), &files).await {
             // The bundle is at hand; only the next process has to pull it again.
@@ -472,16 +488,6 @@ impl Source {
         }
         Ok(pulled)
     }
-}
-
-/// Puts a bundle where pulled ones are kept, so that a test need not pull it.
-///
-/// # Errors
-/// It cannot be written.
-#[doc(hidden)]
-pub fn keep(folder: &std::path::Path, digest: &str, files: &BundleFiles) -> io::Result<()> {
-    let mut out = std::fs::File::create(folder.join(format!("{}.bundle", digest.replace(':', "-"))))?;
-    cache::encode(&mut out, files.iter().map(|(path, bytes)| Ok((path, bytes.len() as u64, bytes))))
 }
 
 #[cfg(test)]

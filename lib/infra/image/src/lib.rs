@@ -22,6 +22,7 @@ mod manifest;
 mod pack;
 mod places;
 mod policy;
+mod progress;
 mod puller;
 mod reference;
 mod registries;
@@ -50,7 +51,8 @@ pub use pack::{
 };
 pub use places::{Place, Places};
 pub use policy::{Policy, PolicyError};
-pub use puller::{OnProgress, Progress, PulledImage, Puller, PullerConfig, SharedKeyring};
+pub use progress::{OnProgress, Progress};
+pub use puller::{PulledImage, Puller, PullerConfig, SharedKeyring};
 pub use reference::{
     CanonicalReference, Reference, ReferenceCause, ReferenceError, Repository, image_syntax,
 };

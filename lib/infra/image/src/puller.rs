@@ -18,6 +18,7 @@ use crate::{
     manifest::{Descriptor, Document, ManifestError, Platform, choose, labels, parse},
     places::{Place, Places},
     policy::Policy,
+    progress::{OnProgress, Progress},
     reference::{CanonicalReference, Reference, Repository},
     registries::{Config, Endpoint, candidates},
     registry::{OciRegistry, Registry, RegistryError, check_certificates, digest_mismatch, too_large},
@@ -98,22 +99,6 @@ impl PullerConfig {
         self.cas_dir.as_deref().map_or(Ok(()), check_certificates)
     }
 }
-
-/// How far a pull is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Compressed bytes of layers that have arrived.
-    pub bytes: u64,
-    /// Compressed bytes of all layers.
-    pub bytes_total: u64,
-    /// Layers that are applied.
-    pub layers: usize,
-    /// All layers.
-    pub layers_total: usize,
-}
-
-/// Takes the progress of a pull: when it starts, about every MiB, and after every layer.
-pub type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// The wanted part of an image.
 #[derive(Debug, Clone)]

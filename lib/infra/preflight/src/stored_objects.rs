@@ -4,7 +4,7 @@
 //! extension's ServiceAccount, and validated here. Conditions get counts only: more people may read them than objects.
 //! The plan has names; content never leaves this module. Objects that cannot be validated are reported as undecided.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures::AsyncReadExt;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,7 +12,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
-use olm_crd::{ObjectImpact, Upgrade, UpgradeImpact};
+use olm_crd::{NotByObjects, ObjectImpact, Report, Upgrade, UpgradeImpact, by_objects};
 use olm_object::text;
 use olm_plan::NamedObject;
 use olm_runtime::{api_text, bounded};
@@ -66,16 +66,73 @@ pub async fn check(
     left: &mut ReadLimits,
 ) -> (String, Vec<NamedObject>) {
     let mut named = Vec::new();
-    let summary = match impact(account, change, left, &mut named).await {
+    let read = match Upgrade::new(change.old, change.new, &change.versions) {
+        Ok(upgrade) => impact(account, change.old, upgrade, left, &mut named).await,
+        Err(why) => Err(Incomplete::Unread(why.to_string())),
+    };
+    let summary = match read {
         Ok(impact) => impact.to_string(),
-        Err(Incomplete::Unread(why)) => format!("its objects were not checked: {why}"),
-        Err(Incomplete::Forbidden) => format!(
-            "its objects were not checked: {who} may not list them; give it the verb \"list\" on {}",
-            text(change.old, "/metadata/name")
-        ),
-        Err(Incomplete::Partly(impact, why)) => format!("{impact}; not all were checked: {why}"),
+        Err(incomplete) => incomplete.summary(who, change.old),
     };
     (summary, named.into_iter().map(|one| one.named).collect())
+}
+
+/// The decision of the stored objects about a change that is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// The change affects none of so many objects.
+    Unaffected(usize),
+    /// It may affect some, or not all could be checked.
+    Affected {
+        /// The numbers, or why there are none.
+        summary: String,
+        /// The objects, as far as they are known.
+        named: Vec<NamedObject>,
+    },
+    /// Objects cannot decide about it.
+    Inapplicable(NotByObjects),
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unaffected(0) => f.write_str("there are no stored objects"),
+            Self::Unaffected(1) => f.write_str("the one stored object is not affected"),
+            Self::Unaffected(objects) => write!(f, "none of {objects} stored objects is affected"),
+            Self::Affected { summary, .. } => f.write_str(summary),
+            Self::Inapplicable(why) => write!(f, "stored objects do not decide about this change: {why}"),
+        }
+    }
+}
+
+/// Lets the stored objects decide about what `report` refuses of replacing `old` by `new`. Whatever is not certain
+/// counts as affected.
+pub async fn decide(
+    account: &Client,
+    who: &str,
+    (old, new, report): (&Value, &Value, &Report),
+    left: &mut ReadLimits,
+) -> Decision {
+    let upgrades = match by_objects(old, new, report) {
+        Ok(upgrades) => upgrades,
+        Err(why) => return Decision::Inapplicable(why),
+    };
+    let (mut objects, mut summaries, mut affected) = (0, Vec::new(), Vec::new());
+    for upgrade in upgrades {
+        let version = upgrade.version().to_owned();
+        match impact(account, old, upgrade, left, &mut affected).await {
+            Ok(impact) if impact.is_harmless() => objects = objects.max(impact.seen),
+            Ok(impact) => summaries.push(format!("at version {version} {impact}")),
+            Err(incomplete) => summaries.push(incomplete.summary(who, old)),
+        }
+    }
+    if summaries.is_empty() {
+        return Decision::Unaffected(objects);
+    }
+    let mut named: Vec<NamedObject> = affected.into_iter().map(|one: Affected| one.named).collect();
+    named.sort_unstable();
+    named.dedup();
+    Decision::Affected { summary: summaries.join("; "), named }
 }
 
 /// A stored object that the new definition does not allow.
@@ -87,27 +144,67 @@ pub struct Broken {
     pub problems: String,
 }
 
-/// The first stored object that becomes invalid. Objects that are invalid already do not count: nothing changes for them.
+/// What a change comes to for the stored objects as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// None becomes invalid. Objects that are invalid already do not count: nothing changes for them.
+    Harmless,
+    /// It cannot be known, and why.
+    Undecided(String),
+    /// The first object that becomes invalid.
+    Breaks(Broken),
+}
+
+/// Whether a change makes stored objects invalid.
 ///
 /// # Errors
 /// The objects cannot be read, or not all of them: the text says why.
-pub async fn first_broken(
-    client: &Client,
-    change: &Change<'_>,
-    left: &mut ReadLimits,
-) -> Result<Option<Broken>, String> {
+pub async fn verdict(client: &Client, change: &Change<'_>, left: &mut ReadLimits) -> Result<Verdict, String> {
+    let upgrade = match Upgrade::new(change.old, change.new, &change.versions) {
+        Ok(upgrade) => upgrade,
+        // Without objects there is nothing to decide.
+        Err(why) => {
+            let is_stored = is_stored(client, change.old, left).await?;
+            return Ok(if is_stored { Verdict::Undecided(why.to_string()) } else { Verdict::Harmless });
+        }
+    };
     let mut named = Vec::new();
-    let read = impact(client, change, left, &mut named).await;
+    let read = impact(client, change.old, upgrade, left, &mut named).await;
     if let Some(found) = named.into_iter().find(|one| one.problems.is_some()) {
-        return Ok(Some(Broken { object: found.named.object, problems: found.problems.unwrap_or_default() }));
+        let problems = found.problems.unwrap_or_default();
+        return Ok(Verdict::Breaks(Broken { object: found.named.object, problems }));
     }
     match read {
-        Ok(impact) if impact.undecided > 0 => Err(format!("undecided for {} objects", impact.undecided)),
-        Ok(_) => Ok(None),
+        Ok(impact) if impact.undecided > 0 => Ok(Verdict::Undecided(impact.to_string())),
+        Ok(_) => Ok(Verdict::Harmless),
         Err(Incomplete::Unread(why)) => Err(why),
         Err(Incomplete::Forbidden) => Err("the objects may not be listed".to_owned()),
         Err(Incomplete::Partly(_, why)) => Err(format!("not all objects were checked: {why}")),
     }
+}
+
+/// Whether there are objects of a definition.
+async fn is_stored(client: &Client, crd: &Value, left: &mut ReadLimits) -> Result<bool, String> {
+    let versions = || crd["spec"]["versions"].as_array().into_iter().flatten();
+    let served = || versions().filter(|version| version["served"] == true);
+    // Most objects are stored at that version: they are read without their webhook.
+    let version = served().find(|version| version["storage"] == true).or_else(|| served().next());
+    let Some(version) = version else { return Ok(false) };
+    let (until, url) = (left.until, url(crd, text(version, "/name")));
+    let read = tokio::time::timeout_at(until, page(client, &url, 1, "", left));
+    let bytes = match read.await {
+        Err(_) => return Err("it took too long to list the objects".to_owned()),
+        Ok(read) => read.map_err(|error| api_text(&error))?,
+    };
+    // A page that is too large has an object.
+    let Some(bytes) = bytes else { return Ok(true) };
+    let page: Page<'_> = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+    Ok(!page.items.is_empty())
+}
+
+/// The address of the objects of a definition at a version.
+fn url(crd: &Value, version: &str) -> String {
+    format!("/apis/{}/{version}/{}", text(crd, "/spec/group"), text(crd, "/spec/names/plural"))
 }
 
 /// An object that a change affects, and what is wrong if it becomes invalid.
@@ -124,16 +221,29 @@ enum Incomplete {
     Partly(UpgradeImpact, &'static str),
 }
 
+impl Incomplete {
+    fn summary(&self, who: &str, definition: &Value) -> String {
+        match self {
+            Self::Unread(why) => format!("its objects were not checked: {why}"),
+            Self::Forbidden => format!(
+                "its objects were not checked: {who} may not list them; give it the verb \"list\" on {}",
+                text(definition, "/metadata/name")
+            ),
+            Self::Partly(impact, why) => format!("{impact}; not all were checked: {why}"),
+        }
+    }
+}
+
+/// Reads the objects of a definition at the version of the upgrade, and validates them.
 async fn impact(
     account: &Client,
-    change: &Change<'_>,
+    definition: &Value,
+    upgrade: Upgrade,
     left: &mut ReadLimits,
     named: &mut Vec<Affected>,
 ) -> Result<UpgradeImpact, Incomplete> {
-    let upgrade = Upgrade::new(change.old, change.new, &change.versions);
-    let upgrade = Arc::new(upgrade.map_err(|e| Incomplete::Unread(e.to_string()))?);
-    let plural = text(change.old, "/spec/names/plural");
-    let url = format!("/apis/{}/{}/{plural}", text(change.old, "/spec/group"), upgrade.version());
+    let upgrade = Arc::new(upgrade);
+    let url = url(definition, upgrade.version());
     let (mut impact, mut token, mut size) = (UpgradeImpact::default(), String::new(), PAGE_OBJECTS);
     loop {
         let most = u32::try_from(left.objects).unwrap_or(PAGE_OBJECTS).min(size);
@@ -199,6 +309,7 @@ fn summary(impact: &ObjectImpact) -> Option<&'static str> {
         ObjectImpact { violations, .. } if !violations.is_empty() => Some("is invalid already"),
         ObjectImpact { lost, .. } if !lost.is_empty() => Some("would lose fields"),
         ObjectImpact { undecided, .. } if !undecided.is_empty() => Some("cannot be decided"),
+        ObjectImpact { changed, .. } if !changed.is_empty() => Some("may be read with other values"),
         _ => None,
     }
 }

@@ -18,6 +18,8 @@ pub const RESET_STREAMS_MAX: usize = 32;
 pub const QUERIES_MAX: usize = 4;
 /// Lists that are answered at the same time; each holds the small parts of a package.
 pub const LISTS_MAX: usize = 16;
+/// Clients that watch the health of catalogs at the same time.
+pub const WATCHES_MAX: usize = 256;
 /// How long a query or a list waits for its turn.
 pub const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Messages of a list that wait for the client in this process, beside those in the buffers of its connection.

@@ -29,6 +29,7 @@ pub async fn serve<S: Sources>(
     let failed = |error: &dyn std::fmt::Display| ServeError(error.to_string());
     listener.set_nonblocking(true).map_err(|error| failed(&error))?;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(|error| failed(&error))?;
+    let server = server.until(shutdown.clone());
     Server::builder()
         .max_concurrent_streams(STREAMS_MAX)
         .http2_max_header_list_size(HEADER_BYTES_MAX)

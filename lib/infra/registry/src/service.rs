@@ -1,6 +1,7 @@
 //! The methods of the server, by their paths.
 
 mod answers;
+mod health;
 
 use std::{
     convert::Infallible,
@@ -13,7 +14,8 @@ use futures::future::BoxFuture;
 use olm_classic_core::registry_model::{Catalog, Content};
 use olm_object::GroupVersionKind;
 use prost_types::Struct;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
 use tonic::{Status, body::Body};
 use tonic_reflection::server::Builder;
 use tower::{Service, util::BoxCloneSyncService};
@@ -21,8 +23,7 @@ use tower::{Service, util::BoxCloneSyncService};
 use crate::{
     api,
     convert::structure,
-    health::{HealthCheckRequest, HealthCheckResponse, health_check_response::ServingStatus},
-    limits::{LISTS_MAX, QUERIES_MAX},
+    limits::{LISTS_MAX, QUERIES_MAX, WATCHES_MAX},
     messages::DESCRIPTORS,
 };
 use answers::{Call, Message};
@@ -38,14 +39,20 @@ pub trait Sources: Send + Sync + 'static {
     /// The catalog for the requests of an authority, which is `host` or `host:port`; `None` when there is none, or when it
     /// is not read yet.
     fn catalog(&self, authority: &str) -> Option<Arc<Catalog<Self::Content>>>;
+
+    /// Changes whenever catalogs come, go, or become others; closed where they never do.
+    fn changes(&self) -> watch::Receiver<()> {
+        watch::channel(()).1
+    }
 }
 
-/// Name and namespace of the Service in an authority such as `catalog.olm.svc:50051`; `None` for any other.
+/// Name and namespace of the Service in an authority: `catalog.olm`, `catalog.olm.svc` or `catalog.olm.svc.cluster.local`, with
+/// a port or without; `None` for any other.
 pub fn service_of(authority: &str) -> Option<(&str, &str)> {
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
     let mut labels = host.splitn(4, '.');
     match (labels.next(), labels.next(), labels.next()) {
-        (Some(name), Some(namespace), Some("svc")) if !name.is_empty() && !namespace.is_empty() => {
+        (Some(name), Some(namespace), None | Some("svc")) if !name.is_empty() && !namespace.is_empty() => {
             Some((name, namespace))
         }
         _ => None,
@@ -57,7 +64,10 @@ pub struct RegistryServer<S> {
     sources: Arc<S>,
     queries: Arc<Semaphore>,
     lists: Arc<Semaphore>,
+    watches: Arc<Semaphore>,
     reflection: Reflection,
+    /// Ends what would never end.
+    shutdown: CancellationToken,
 }
 
 /// Reflection in the two versions that clients ask.
@@ -69,7 +79,9 @@ impl<S> Clone for RegistryServer<S> {
             sources: Arc::clone(&self.sources),
             queries: Arc::clone(&self.queries),
             lists: Arc::clone(&self.lists),
+            watches: Arc::clone(&self.watches),
             reflection: self.reflection.clone(),
+            shutdown: self.shutdown.clone(),
         }
     }
 }
@@ -87,8 +99,15 @@ impl<S: Sources> RegistryServer<S> {
             sources,
             queries: Arc::new(Semaphore::new(QUERIES_MAX)),
             lists: Arc::new(Semaphore::new(LISTS_MAX)),
+            watches: Arc::new(Semaphore::new(WATCHES_MAX)),
             reflection: reflection(),
+            shutdown: CancellationToken::new(),
         }
+    }
+
+    /// The server, whose endless answers end with `shutdown`.
+    pub(crate) fn until(self, shutdown: CancellationToken) -> Self {
+        Self { shutdown, ..self }
     }
 
     async fn answer(mut self, request: http::Request<Body>) -> http::Response<Body> {
@@ -108,7 +127,8 @@ impl<S: Sources> RegistryServer<S> {
             "/api.ExperimentalRegistry/ExperimentalListPackageCustomSchemas" => {
                 documents(Call::new(&self, request)).await
             }
-            "/grpc.health.v1.Health/Check" => self.health(request).await,
+            "/grpc.health.v1.Health/Check" => self.check_health(request).await,
+            "/grpc.health.v1.Health/Watch" => self.watch_health(request).await,
             path if path.starts_with("/grpc.reflection.v1.") => {
                 infallible(self.reflection[0].call(request).await)
             }
@@ -117,15 +137,6 @@ impl<S: Sources> RegistryServer<S> {
             }
             _ => unimplemented(),
         }
-    }
-
-    /// Whether the catalog of the authority can be queried. A probe that connects to an address asks for the server itself.
-    async fn health(&self, request: http::Request<Body>) -> http::Response<Body> {
-        let authority = answers::authority(&request);
-        let is_serving = service_of(&authority).is_none() || self.sources.catalog(&authority).is_some();
-        let status = if is_serving { ServingStatus::Serving } else { ServingStatus::NotServing };
-        let answer = move |_: HealthCheckRequest| HealthCheckResponse { status: status.into() };
-        answers::immediate(request, answer).await
     }
 }
 
@@ -262,5 +273,32 @@ impl<S: Sources> Service<http::Request<Body>> for RegistryServer<S> {
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
         let server = self.clone();
         Box::pin(async move { Ok(server.answer(request).await) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::service_of;
+
+    #[test]
+    fn a_catalog_is_named_by_its_service_in_every_form() {
+        for host in ["lamps.olm", "lamps.olm.svc", "lamps.olm.svc.cluster.local", "lamps.olm.svc.example."] {
+            for authority in [host.to_owned(), format!("{host}:50051")] {
+                assert_eq!(service_of(&authority), Some(("lamps", "olm")), "{authority}");
+            }
+        }
+        for authority in [
+            "",
+            ":50051",
+            "lamps",
+            "localhost:50051",
+            "127.0.0.1:50051",
+            "[::1]:50051",
+            ".olm",
+            "lamps.",
+            "lamps.olm.pod",
+        ] {
+            assert_eq!(service_of(authority), None, "{authority}");
+        }
     }
 }

@@ -4,10 +4,9 @@
 
 mod world;
 
-use std::path::Path;
-
 use http::uri::PathAndQuery;
 use olm_registry::{Proxy, RegistryClient, api};
+use olm_test_programs::data;
 use prost_types::{Struct, value::Kind};
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -218,9 +217,6 @@ async fn ask(channel: &Channel, method: &str, asked: &Value) -> Answer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_upstreams() {
-    if recorded().is_none() {
-        println!("skipped: OLM_DATA names no folder with recorded answers of real catalogs (registry)");
-    }
     let mut compared = 0;
     for (folder, catalog, answers) in samples() {
         let world = World::start(&catalog);
@@ -263,17 +259,10 @@ fn text_of(recorded: &Value) -> &str {
     recorded["message"].as_str().unwrap_or_default()
 }
 
-/// The folder with answers about real catalogs, if there is one.
-fn recorded() -> Option<std::path::PathBuf> {
-    let folder = Path::new(&std::env::var_os("OLM_DATA")?).join("registry");
-    folder.is_dir().then_some(folder)
-}
-
-/// The sample, and what the folder of the environment has beside it.
+/// The sample, and the answers about real catalogs where they are present.
 fn samples() -> Vec<(String, Vec<u8>, Vec<u8>)> {
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../test/data/sample/registry");
     let mut samples = Vec::new();
-    for folder in [sample].into_iter().chain(recorded()) {
+    for folder in [data::sample().join("registry")].into_iter().chain(data::find("registry")) {
         for entry in std::fs::read_dir(&folder).expect("the sample") {
             let path = entry.expect("an entry").path();
             let catalog = std::fs::read(path.join("catalog.jsonl")).expect("a catalog");
@@ -287,8 +276,7 @@ fn samples() -> Vec<(String, Vec<u8>, Vec<u8>)> {
 
 /// The sample's catalog.
 fn sample() -> Vec<u8> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../test/data/sample/registry/kiosk/catalog.jsonl");
-    std::fs::read(path).expect("the sample")
+    std::fs::read(data::sample().join("registry/kiosk/catalog.jsonl")).expect("the sample")
 }
 
 async fn read(client: &RegistryClient) -> (Vec<u8>, String) {

@@ -16,7 +16,7 @@ use crate::{
     chance::Chance,
     interests::{Interest, Interests},
     metrics::ControllerMetrics,
-    queue::Queue,
+    queue::{Cause, Queue},
     source::Source,
 };
 
@@ -95,8 +95,8 @@ pub trait Reconciler: Send + Sync + 'static {
 
 /// Runs until `shutdown`; reconciles under way get 3 s to finish and are aborted then.
 ///
-/// Objects are served in the order in which they were asked for. Those that do not parse are logged and left out;
-/// the others go on.
+/// Objects that have changed are served first, the newest change before others. Those that do not parse are logged and left
+/// out; the others continue.
 pub async fn run<R: Reconciler>(
     settings: Settings,
     source: Source<R::Object>,
@@ -137,7 +137,7 @@ pub async fn run<R: Reconciler>(
                 Ok(Ended { name, uid, again, interests }) => {
                     queue.done(&name);
                     if waiting.state.lock().end(&name, &uid, interests) {
-                        queue.ask(&name);
+                        queue.ask(&name, Cause::Change);
                     }
                     match again {
                         Again::Never => {}
@@ -149,7 +149,10 @@ pub async fn run<R: Reconciler>(
                 Err(error) => tracing::error!(controller = name, %error, "reconcile ended"),
             },
             Some(change) = changes.next() => match change {
-                Ok(object) => queue.ask(&object_key(&object)),
+                // All that there is comes first.
+                Ok(object) => {
+                    queue.ask(&object_key(&object), if begun { Cause::Change } else { Cause::Background });
+                }
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
             },
             () = &mut may_begin, if !begun => begun = true,
@@ -158,7 +161,9 @@ pub async fn run<R: Reconciler>(
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 let now = Instant::now();
                 queue.due(now);
-                waiting.state.lock().wake(now).iter().for_each(|name| queue.ask(name));
+                for (name, is_shared) in waiting.state.lock().wake(now) {
+                    queue.ask(&name, if is_shared { Cause::Background } else { Cause::Change });
+                }
             }
             else => break,
         }

@@ -1,6 +1,13 @@
 //! Which resource serves a kind: cached discovery, refreshed when a kind is not found.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use kube::{
     Api, Client,
@@ -14,6 +21,8 @@ use crate::client::bounded;
 
 /// A kind that was not found is looked up again after this time at the earliest.
 const REFRESH_FLOOR: Duration = Duration::from_millis(500);
+/// The same while what brings kinds is followed: a kind that comes is not found by a lookup, but by its event.
+const FOLLOWED_REFRESH_FLOOR: Duration = Duration::from_secs(10);
 
 /// A kind as the API server serves it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,12 +75,13 @@ struct GroupVersion {
 pub struct Discovery {
     client: Client,
     cache: Arc<Mutex<BTreeMap<String, GroupVersion>>>,
+    is_followed: Arc<AtomicBool>,
 }
 
 impl Discovery {
     /// An empty cache over `client`.
     pub fn new(client: Client) -> Self {
-        Self { client, cache: Arc::default() }
+        Self { client, cache: Arc::default(), is_followed: Arc::default() }
     }
 
     /// The resource of a kind.
@@ -87,7 +97,7 @@ impl Discovery {
                 if let Some(found) = known.kinds.get(kind) {
                     return Ok(found.clone());
                 }
-                if known.fetched.elapsed() < REFRESH_FLOOR {
+                if known.fetched.elapsed() < self.refresh_floor() {
                     return Err(unknown());
                 }
             }
@@ -97,6 +107,15 @@ impl Discovery {
         let entry = GroupVersion { kinds, fetched: Instant::now() };
         self.cache.lock().insert(api_version.to_owned(), entry);
         found.ok_or_else(unknown)
+    }
+
+    /// From now on [`Discovery::forget_group`] is called whenever something that brings kinds changes.
+    pub fn set_followed(&self) {
+        self.is_followed.store(true, Ordering::Relaxed);
+    }
+
+    fn refresh_floor(&self) -> Duration {
+        if self.is_followed.load(Ordering::Relaxed) { FOLLOWED_REFRESH_FLOOR } else { REFRESH_FLOOR }
     }
 
     /// Forgets what is known of a group and version, because its CustomResourceDefinition changed.
@@ -136,5 +155,45 @@ impl Discovery {
             (r.kind, Kind { resource, namespaced: r.namespaced })
         });
         Ok(kinds.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use kube::client::Body;
+
+    use super::*;
+
+    /// A kind that is not served costs one request, until what brings kinds changes or the time has passed.
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_is_not_served_is_looked_up_again_when_it_may_have_come() {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = requests.clone();
+        let client = Client::new(
+            tower::service_fn(move |_: http::Request<Body>| {
+                count.fetch_add(1, Ordering::Relaxed);
+                let answer =
+                    http::Response::builder().status(404).body(Body::from(b"404 page not found".to_vec()));
+                async move { answer }
+            }),
+            "default",
+        );
+        let discovery = Discovery::new(client);
+        let look_up = async |after: Duration| {
+            tokio::time::advance(after).await;
+            let found = discovery.kind("monitoring.coreos.com/v1", "ServiceMonitor").await;
+            assert!(matches!(found, Err(DiscoveryError::Unknown { .. })));
+            requests.load(Ordering::Relaxed)
+        };
+        assert_eq!(look_up(Duration::ZERO).await, 1);
+        assert_eq!(look_up(Duration::from_millis(400)).await, 1);
+        assert_eq!(look_up(Duration::from_millis(200)).await, 2);
+        discovery.set_followed();
+        assert_eq!(look_up(Duration::from_secs(9)).await, 2);
+        discovery.forget_group("monitoring.coreos.com");
+        assert_eq!(look_up(Duration::ZERO).await, 3);
+        assert_eq!(look_up(Duration::from_secs(11)).await, 4);
     }
 }

@@ -154,13 +154,14 @@ impl<I: Interest> State<I> {
         self.due.values().map(|(at, _)| *at).min()
     }
 
-    /// The objects that are to be woken now. Those that are being reconciled are not among them: the end of the reconcile
-    /// decides.
-    pub(crate) fn wake(&mut self, now: Instant) -> BTreeSet<String> {
+    /// The objects that are to be woken now, and whether by something that many may depend on. Those that are being
+    /// reconciled are not among them: the end of the reconcile decides.
+    pub(crate) fn wake(&mut self, now: Instant) -> BTreeSet<(String, bool)> {
         let mut woken = BTreeSet::new();
         for (interest, (_, wait)) in self.due.extract_if(.., |_, (at, _)| *at <= now) {
             let waiting = self.objects.get(&interest).into_iter().flatten();
-            woken.extend(waiting.filter(|name| !self.running.contains_key(*name)).cloned());
+            let waiting = waiting.filter(|name| !self.running.contains_key(*name));
+            woken.extend(waiting.map(|name| (name.clone(), interest.is_shared())));
             if interest.is_shared() {
                 self.lately.insert(interest, (now, wait));
             }

@@ -1,4 +1,8 @@
-//! Which object is worked on next: first asked, first served, each by one worker at a time.
+//! Which object is worked on next, each by one worker at a time.
+//!
+//! Objects that have changed come before those that something else concerns, and the newest of them first: a person who
+//! changes one object does not wait for the thousand that were created before it. Every few turns belong to what has waited
+//! longest, so that nothing waits forever.
 
 mod metrics;
 
@@ -8,13 +12,28 @@ use tokio::time::Instant;
 
 pub(crate) use metrics::{QueueFamilies, QueueMetrics};
 
+/// One turn of so many belongs to the object that has waited longest.
+const TURNS: usize = 4;
+
+/// Why an object is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cause {
+    /// Something that concerns many objects, a time that has come, or a failure.
+    Background,
+    /// The object has changed, or something that belongs to it alone.
+    Change,
+}
+
 /// Names of objects that are to be worked on, now or later. The order depends on nothing but the calls.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// Asked for and not taken yet, and since when; also what is asked for again while it is worked on.
-    asked: BTreeMap<String, Instant>,
-    /// Those of them that no worker has, in order.
-    ready: VecDeque<String>,
+    asked: BTreeMap<String, (Instant, Cause)>,
+    /// Those of them that no worker has, in the order in which they were asked for. Entries that do not count any more are
+    /// left in them until their turn comes.
+    background: VecDeque<String>,
+    changed: VecDeque<String>,
+    turn: usize,
     later: BTreeMap<String, Instant>,
     metrics: QueueMetrics,
 }
@@ -22,12 +41,19 @@ pub(crate) struct Queue {
 impl Queue {
     /// An empty queue.
     pub(crate) fn new(metrics: QueueMetrics) -> Self {
-        Self { asked: BTreeMap::new(), ready: VecDeque::new(), later: BTreeMap::new(), metrics }
+        Self {
+            asked: BTreeMap::new(),
+            background: VecDeque::new(),
+            changed: VecDeque::new(),
+            turn: 0,
+            later: BTreeMap::new(),
+            metrics,
+        }
     }
 
     /// Asks for an object now; what was to happen later is done with that.
-    pub(crate) fn ask(&mut self, name: &str) {
-        self.ask_since(name, Instant::now());
+    pub(crate) fn ask(&mut self, name: &str, cause: Cause) {
+        self.ask_since(name, Instant::now(), cause);
     }
 
     /// Asks for an object at a time, unless it is asked for before.
@@ -56,18 +82,46 @@ impl Queue {
             self.later.iter().filter(|(_, at)| **at <= now).map(|(name, at)| (*at, name.clone())).collect();
         due.sort_unstable();
         for (at, name) in due {
-            self.ask_since(&name, at);
+            self.ask_since(&name, at, Cause::Background);
         }
     }
 
     /// The next object to be worked on.
     pub(crate) fn take(&mut self) -> Option<String> {
-        let name = self.ready.pop_front()?;
-        let since = self.asked.remove(&name);
+        let name = self.next()?;
+        let since = self.asked.remove(&name).map(|(since, _)| since);
         self.metrics.waited.observe(since.map(|since| since.elapsed()).unwrap_or_default().as_secs_f64());
         self.export_depth();
         self.metrics.running.lock().insert(name.clone(), Instant::now());
         Some(name)
+    }
+
+    /// Takes the name of the next object out of its line.
+    fn next(&mut self) -> Option<String> {
+        let (asked, metrics) = (&self.asked, &self.metrics);
+        let is_in = |name: &String, line: Cause| {
+            asked.get(name).is_some_and(|(_, cause)| *cause == line)
+                && !metrics.running.lock().contains_key(name)
+        };
+        for (line, cause) in [(&mut self.background, Cause::Background), (&mut self.changed, Cause::Change)] {
+            while line.front().is_some_and(|name| !is_in(name, cause)) {
+                line.pop_front();
+            }
+            while line.back().is_some_and(|name| !is_in(name, cause)) {
+                line.pop_back();
+            }
+        }
+        let since =
+            |line: &VecDeque<String>| line.front().and_then(|name| asked.get(name)).map(|(since, _)| *since);
+        self.turn = (self.turn + 1) % TURNS;
+        if self.turn != 0 {
+            return self.changed.pop_back().or_else(|| self.background.pop_front());
+        }
+        match (since(&self.background), since(&self.changed)) {
+            (Some(background), Some(changed)) if changed < background => self.changed.pop_front(),
+            (Some(_), _) => self.background.pop_front(),
+            (None, _) => self.changed.pop_front(),
+        }
     }
 
     /// Ends the work on an object.
@@ -76,22 +130,32 @@ impl Queue {
         if let Some(started) = started {
             self.metrics.worked.observe(started.elapsed().as_secs_f64());
         }
-        if self.asked.contains_key(name) {
-            self.ready.push_back(name.to_owned());
+        if let Some((_, cause)) = self.asked.get(name) {
+            self.line(*cause).push_back(name.to_owned());
         }
     }
 
-    fn ask_since(&mut self, name: &str, since: Instant) {
+    fn line(&mut self, cause: Cause) -> &mut VecDeque<String> {
+        match cause {
+            Cause::Background => &mut self.background,
+            Cause::Change => &mut self.changed,
+        }
+    }
+
+    fn ask_since(&mut self, name: &str, since: Instant, cause: Cause) {
         self.later.remove(name);
-        if self.asked.contains_key(name) {
-            return;
+        match self.asked.get_mut(name) {
+            Some((_, known)) if *known >= cause => return,
+            Some((_, known)) => *known = cause,
+            None => {
+                self.asked.insert(name.to_owned(), (since, cause));
+                self.metrics.adds.inc();
+                self.export_depth();
+            }
         }
-        self.asked.insert(name.to_owned(), since);
         if !self.metrics.running.lock().contains_key(name) {
-            self.ready.push_back(name.to_owned());
+            self.line(cause).push_back(name.to_owned());
         }
-        self.metrics.adds.inc();
-        self.export_depth();
     }
 
     fn export_depth(&self) {
@@ -105,7 +169,7 @@ mod tests {
 
     use prometheus_client::registry::Registry;
 
-    use super::*;
+    use super::{Cause::*, *};
 
     fn empty() -> Queue {
         Queue::new(QueueFamilies::register(&mut Registry::default()).queue("test"))
@@ -119,18 +183,43 @@ mod tests {
     fn objects_come_once_and_in_the_order_in_which_they_were_asked_for() {
         let mut queue = empty();
         for name in ["b", "a", "b", "c"] {
-            queue.ask(name);
+            queue.ask(name, Background);
         }
         assert_eq!(all(&mut queue), ["b", "a", "c"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_newest_change_comes_before_a_thousand_others_which_have_their_turns() {
+        let mut queue = empty();
+        for (prefix, cause) in [("late", Background), ("many", Change)] {
+            for number in 0..1000 {
+                queue.ask(&format!("{prefix}-{number:03}"), cause);
+            }
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        queue.ask("late-500", Change);
+        let first: Vec<String> = std::iter::from_fn(|| queue.take()).take(8).collect();
+        assert_eq!(
+            first,
+            ["late-500", "many-999", "many-998", "late-000", "many-997", "many-996", "many-995", "late-001"]
+        );
+        // What is asked for while it is worked on waits for that, wherever it was.
+        queue.ask("many-998", Change);
+        assert_eq!(queue.take().as_deref(), Some("many-994"));
+        queue.done("many-998");
+        assert_eq!(queue.take().as_deref(), Some("many-998"));
+        let rest = all(&mut queue);
+        let names: std::collections::BTreeSet<&String> = rest.iter().collect();
+        assert_eq!((rest.len(), names.len()), (1991, 1991), "each once");
     }
 
     #[test]
     fn what_is_asked_for_while_it_is_worked_on_comes_again_afterwards() {
         let mut queue = empty();
-        queue.ask("a");
+        queue.ask("a", Background);
         assert_eq!(queue.take().as_deref(), Some("a"));
-        queue.ask("a");
-        queue.ask("a");
+        queue.ask("a", Background);
+        queue.ask("a", Background);
         assert_eq!(queue.take(), None, "one worker at a time");
         queue.done("a");
         assert_eq!(all(&mut queue), ["a"]);
@@ -152,7 +241,7 @@ mod tests {
         assert_eq!(all(&mut queue), ["b", "a"]);
         queue.done("a");
         queue.ask_at("a", after(7));
-        queue.ask("a");
+        queue.ask("a", Background);
         queue.ask_at("a", after(7));
         assert_eq!((all(&mut queue), queue.next_due()), (vec!["a".to_owned()], None));
     }
@@ -172,7 +261,7 @@ mod tests {
             shows(family, "0");
         }
         for name in ["a", "a", "b"] {
-            queue.ask(name);
+            queue.ask(name, Background);
         }
         shows("depth", "2");
         shows("adds_total", "2");
@@ -182,11 +271,11 @@ mod tests {
         shows("queue_duration_seconds_sum", "4.0");
         pass(1).await;
         queue.done("b");
-        queue.ask("a");
+        queue.ask("a", Background);
         shows("depth", "1");
         pass(3).await;
         shows("unfinished_work_seconds", "4.0");
-        queue.ask("c");
+        queue.ask("c", Background);
         assert_eq!(queue.take().as_deref(), Some("c"));
         pass(1).await;
         shows("unfinished_work_seconds", "6.0");

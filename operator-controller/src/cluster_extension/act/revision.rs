@@ -13,14 +13,15 @@ use kube::{
 };
 use olm_api::{
     names::{
-        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, EXTENSION_FIELD_MANAGER, INPUTS_DIGEST_ANNOTATION,
-        MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL, PROPERTIES_ANNOTATION,
-        REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION, TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION,
-        WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
+        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, DECLARED_ANNOTATION, EXTENSION_FIELD_MANAGER,
+        INPUTS_DIGEST_ANNOTATION, MIGRATED_FROM_HELM_LABEL, OWNER_KIND_LABEL, OWNER_NAME_LABEL,
+        PROPERTIES_ANNOTATION, RETURNED_FROM_ANNOTATION, REVISION_OF_ANNOTATION, ROLLED_BACK_TO_ANNOTATION,
+        TEARDOWN_FINALIZER, UNKNOWN_KINDS_ANNOTATION, WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION,
     },
     ownership::{revision_name, revision_of},
     v1::{ClusterExtension, ClusterObjectSet},
 };
+use olm_dependencies::REQUIREMENTS;
 use olm_fbc::{PROPERTY_GVK, PROPERTY_PACKAGE, Property};
 use olm_objectset::{Packed, default_probes, pack};
 use olm_render::CertificateProvider;
@@ -42,6 +43,8 @@ const ARCHIVED_REVISIONS_KEPT: usize = 5;
 /// Most bytes of the record of a bundle's catalog properties. All annotations of an object together may have
 /// 256 KiB; the largest real record has 20 KB.
 const CATALOG_PROPERTIES_BYTES_MAX: usize = 96 << 10;
+/// Most bytes of the record of what the bundle itself declares to require.
+const DECLARED_BYTES_MAX: usize = 16 << 10;
 
 /// The record of a bundle's catalog properties. Of too many, those without effect on others' requirements go
 /// first: what stays are package and kinds.
@@ -54,9 +57,18 @@ fn properties_text(properties: &[Property]) -> Result<String, String> {
     if text.len() <= CATALOG_PROPERTIES_BYTES_MAX {
         return Ok(text);
     }
-    let is_needed = |p: &&Property| [PROPERTY_PACKAGE, PROPERTY_GVK].contains(&p.kind.as_str());
+    let is_needed = |p: &&Property| {
+        let kind = p.kind.as_str();
+        [PROPERTY_PACKAGE, PROPERTY_GVK].contains(&kind) || REQUIREMENTS.contains(&kind)
+    };
     let text = encode(&all.into_iter().filter(is_needed).collect::<Vec<_>>())?;
     if text.len() <= CATALOG_PROPERTIES_BYTES_MAX { Ok(text) } else { Ok("[]".to_owned()) }
+}
+
+/// The record of what the bundle itself declares to require; no list where it is too large for one.
+fn declared_text(declared: &[Property]) -> String {
+    let text = serde_json::to_string(declared).ok().filter(|text| text.len() <= DECLARED_BYTES_MAX);
+    text.unwrap_or_else(|| "null".to_owned())
 }
 
 /// A revision to be written.
@@ -223,6 +235,7 @@ impl RevisionWriter<'_> {
         let target = draft.rolled_back_to.map(|number| number.to_string());
         let properties =
             draft.catalog.as_ref().map(|_| properties_text(&draft.catalog_properties)).transpose()?;
+        let declared = (!draft.declared.is_empty()).then(|| declared_text(&draft.declared));
         let mut recorded: Vec<Recorded<'_>> = vec![
             (REVISION_OF_ANNOTATION, Some(uid.as_str())),
             (
@@ -232,7 +245,9 @@ impl RevisionWriter<'_> {
             (PROPERTIES_ANNOTATION, draft.properties.as_deref()),
             (CATALOG_ANNOTATION, draft.catalog.as_deref()),
             (CATALOG_PROPERTIES_ANNOTATION, properties.as_deref()),
+            (DECLARED_ANNOTATION, declared.as_deref()),
             (ROLLED_BACK_TO_ANNOTATION, target.as_deref()),
+            (RETURNED_FROM_ANNOTATION, draft.returned_from.as_deref()),
         ];
         recorded.extend(planned.into_iter().flatten());
         let account = account.into_iter().flat_map(|account| self.acting_as(account));

@@ -42,8 +42,8 @@ impl RevisionWriter<'_> {
         let failed = |e: kube::Error| format!("listing ref Secrets: {}", api_text(&e));
         let secrets = bounded(self.secrets().list_metadata(&content)).await.map_err(failed)?;
         let ownerless = |secret: &&PartialObjectMeta<Secret>| secret.owner_references().is_empty();
-        let strays: Vec<_> = secrets.items.iter().filter(ownerless).collect();
-        if strays.is_empty() {
+        let leftovers: Vec<_> = secrets.items.iter().filter(ownerless).collect();
+        if leftovers.is_empty() {
             return Ok(None);
         }
         // Listed, because the Secrets of a set that the store does not have yet would be lost.
@@ -51,7 +51,7 @@ impl RevisionWriter<'_> {
         let sets: BTreeMap<String, PartialObjectMeta<_>> =
             sets.items.into_iter().map(|set| (set.name_any(), set)).collect();
         let mut waiting = None;
-        for secret in strays {
+        for secret in leftovers {
             let name = secret.name_any();
             let set = secret.labels().get(REVISION_NAME_LABEL).and_then(|set| sets.get(set));
             match set {
@@ -101,7 +101,8 @@ impl RevisionWriter<'_> {
             }
             created => created,
         };
-        created.map(drop).map_err(|e| api_text(&e))
+        self.cx.contents.wrote(created.map_err(|e| api_text(&e))?);
+        Ok(())
     }
 
     /// Accepts a Secret that exists only if it is what was to be written, as a process leaves it that dies before it
@@ -148,7 +149,7 @@ impl RevisionWriter<'_> {
 
     async fn remove_secret(&self, name: &str) -> Result<(), String> {
         let removed = if_exists(self.secrets().delete(name, &DeleteParams::default())).await;
-        removed.map(drop).map_err(|e| format!("removing stray Secret {name:?}: {}", api_text(&e)))
+        removed.map(drop).map_err(|e| format!("removing leftover Secret {name:?}: {}", api_text(&e)))
     }
 
     fn secrets(&self) -> Api<Secret> {

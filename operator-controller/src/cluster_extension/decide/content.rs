@@ -61,7 +61,7 @@ fn arrived(
 ) -> Result<Result<Loaded, Outcome>, Cause> {
     let (error, next_pull) = match requested {
         Requested::Loaded(loaded) => return Ok(Ok(loaded)),
-        Requested::Pulling => {
+        Requested::Pulling(_) => {
             let why = format!("Pulling bundle {} from {}", bundle.name, bundle.reference);
             return Ok(Err(Outcome::Pulling(why)));
         }

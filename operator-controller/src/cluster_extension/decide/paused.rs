@@ -2,9 +2,13 @@
 //! the latest revision continues to roll out and to be repaired, which is the other loop's work.
 
 use jiff::Timestamp;
-use olm_api::names::{PAUSED_ANNOTATION, ROLLBACK_TO_ANNOTATION};
+use olm_api::{
+    ConditionType::Ready,
+    Conditions,
+    names::{PAUSED_ANNOTATION, ROLLBACK_TO_ANNOTATION},
+};
 
-use super::{Decision, inputs_digest, is_made_from, resolve, rollback::is_done};
+use super::{Decision, inputs_digest, is_made_from, resolve, returning, rollback::is_done};
 use crate::cluster_extension::{
     Context,
     annotations::{self, Pause},
@@ -12,6 +16,14 @@ use crate::cluster_extension::{
     plan::crds,
     report::{Report, StepError},
 };
+
+/// What a line of `Ready` begins with that names what is done when the pause ends.
+const WAITING: &str = "Waiting for the end of the pause: ";
+
+/// What `Ready` says that a paused extension waits for.
+pub fn waiting(conditions: &Conditions) -> Option<&str> {
+    conditions.find(Ready)?.message.lines().find_map(|line| line.strip_prefix(WAITING))
+}
 
 /// The record of the latest revision is brought up to date if it is the one that is wanted; else the report says what
 /// waits.
@@ -30,9 +42,9 @@ pub(crate) async fn decide(
     if let Some(target) = annotations::rollback_to(extension) {
         report = resolve::inform(cx, observed, report).await;
         if !is_done(target, revisions) {
-            report.notes.push(format!(
-                "Waiting for the end of the pause: rollback to revision {target}, as {ROLLBACK_TO_ANNOTATION} asks."
-            ));
+            report
+                .notes
+                .push(format!("{WAITING}rollback to revision {target}, as {ROLLBACK_TO_ANNOTATION} asks."));
         }
     } else {
         let chosen;
@@ -45,11 +57,11 @@ pub(crate) async fn decide(
                     report.notes.extend(crds::notes(extension, latest, revisions));
                     return (report, Some(Decision::Refresh { chosen, inputs }));
                 }
-                report.notes.push(format!(
-                    "Waiting for the end of the pause: bundle {:?} with version {:?}.",
-                    chosen.bundle.name,
-                    chosen.bundle.display_version()
-                ));
+                let waits = || {
+                    let (name, version) = (&chosen.bundle.name, chosen.bundle.display_version());
+                    format!("{WAITING}bundle {name:?} with version {version:?}.")
+                };
+                report.notes.push(returning::note(observed, &chosen.bundle).unwrap_or_else(waits));
             }
             Err(error) => {
                 let answer_at: Option<Timestamp> = match &error {
@@ -83,6 +95,22 @@ pub(crate) fn note(pause: Pause) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_waits_is_found_in_the_summary() {
+        let ready = |message: &str| {
+            let ready = serde_json::json!([{
+                "type": "Ready", "status": "True", "reason": "Succeeded", "message": message,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]);
+            serde_json::from_value::<Conditions>(ready).unwrap()
+        };
+        let message =
+            format!("Revision 1.0.0 has rolled out.\n{WAITING}bundle \"b\" with version \"2.0.0\".");
+        assert_eq!(waiting(&ready(&message)), Some("bundle \"b\" with version \"2.0.0\"."));
+        assert_eq!(waiting(&ready("Revision 1.0.0 has rolled out.")), None);
+        assert_eq!(waiting(&Conditions::default()), None);
+    }
 
     #[test]
     fn the_sentence_names_the_end() {

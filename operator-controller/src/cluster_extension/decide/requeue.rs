@@ -32,8 +32,10 @@ pub(crate) fn requeue(report: &Report, now: Timestamp) -> Next {
         (_, PolicyState::Unknown(error)) => Next::Retry(error.clone()),
         (Outcome::Away { why, next_pull: Some(next) }, _) => after_pull(*next, why),
         (Outcome::Away { why, next_pull: None }, _) => Next::Retry(why.clone()),
-        (Outcome::Settled | Outcome::Created(_) | Outcome::Pulling(_), _) => {
-            report.resumes.map_or(Next::Await, |at| Next::After(until(now, at)))
+        (Outcome::Settled | Outcome::Created(_) | Outcome::Held(_) | Outcome::Pulling(_), _) => {
+            let pending = report.pending().and_then(|pending| pending.look_again);
+            let at = report.resumes.into_iter().chain(pending).min();
+            at.map_or(Next::Await, |at| Next::After(until(now, at)))
         }
     }
 }
@@ -74,7 +76,7 @@ fn until(now: Timestamp, at: Timestamp) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster_extension::BundleRecord;
+    use crate::cluster_extension::{BundleRecord, decide::hold::Pending};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -115,6 +117,10 @@ mod tests {
         ended(Outcome::Away { why: "away".into(), next_pull })
     }
 
+    fn held(look_again: Option<Timestamp>) -> Report {
+        ended(Outcome::Held(Pending { look_again, ..Pending::default() }))
+    }
+
     fn pull(seconds: u64, is_new: bool) -> NextPull {
         NextPull::After { wait: Duration::from_secs(seconds), is_new }
     }
@@ -139,6 +145,9 @@ mod tests {
             ("policy not known", unsettled(away(Some(pull(5, true)))), Next::Retry("policy".into())),
             ("pulling", ended(Outcome::Pulling("p".into())), Next::Await),
             ("paused for a time", resumes(Report::default()), Next::After(seconds(4))),
+            ("held by a policy", held(None), Next::Await),
+            ("held until a time", held(Some(at(7))), Next::After(seconds(8))),
+            ("held until a time, paused for less", resumes(held(Some(at(7)))), Next::After(seconds(4))),
             ("away", away(None), Next::Retry("away".into())),
             ("away, pulled again now", away(Some(NextPull::Now)), Next::Await),
             ("away, news", away(Some(pull(5, true))), Next::RetryAfter("away".into(), seconds(5))),

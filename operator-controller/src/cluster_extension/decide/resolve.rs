@@ -7,7 +7,7 @@ use olm_api::{
 };
 use olm_fbc::Property;
 use olm_resolve::{
-    Audience, CatalogView, Cause, DeprecationData, Installed, MajorUpdates, Request, Resolution,
+    Audience, CatalogView, Cause, Ceiling, DeprecationData, Installed, MajorUpdates, Request, Resolution,
     ResolveError, SUMMARY_BUNDLES_MAX, UpgradePolicy, advice, available_update, deprecation_data,
     deprecation_status, explain, keep_installed, resolve, summary,
 };
@@ -16,14 +16,17 @@ use olm_text::{did_you_mean, one_line};
 
 use crate::{
     cluster_extension::{
-        Context, Features, annotations,
+        Context, annotations,
         observe::{
             Observed,
             revisions::{BundleRecord, Revision, Revisions},
         },
         report::{Report, StepError},
     },
-    facts::catalogs::{Answer, Wait},
+    facts::{
+        catalogs::{Answer, Wait},
+        update_policies::InForce,
+    },
     interest::Wanted,
     plan::CatalogAnswer,
 };
@@ -56,7 +59,7 @@ pub(crate) async fn choose(
     mut report: Report,
 ) -> (Report, Result<Chosen, StepError>) {
     let Observed { extension, revisions, now, .. } = observed;
-    let Some(request) = request(extension, revisions.installed(), cx.features) else {
+    let Some(request) = request(cx, extension, revisions.installed()) else {
         let text = "spec.source.catalog is not set: set packageName to the package to install";
         return (report, Err(failed(text.to_owned())));
     };
@@ -75,6 +78,7 @@ pub(crate) async fn choose(
         Ok(found) => {
             report.notes.extend(left_out(&views, &found));
             report.notes.extend(held_back(&request, &views, &found));
+            report.notes.extend(beyond_policy(&request, &views, &found));
             report.deprecations = deprecations(DeprecationData::Available(found.deprecation.as_ref()));
             report.crossed = crossed(revisions, &found);
             let (catalog, properties) = (Some(found.catalog.clone()), found.properties.clone());
@@ -98,7 +102,7 @@ pub(crate) async fn choose(
 /// What the catalogs say of deprecation and of updates, where no bundle is chosen from them. No plan shows it.
 pub(crate) async fn inform(cx: &Context, observed: &Observed<'_>, report: Report) -> Report {
     let Observed { extension, revisions, now, .. } = observed;
-    let request = request(extension, revisions.installed(), cx.features).filter(|_| !cx.only_plans);
+    let request = request(cx, extension, revisions.installed()).filter(|_| !cx.only_plans);
     let Some(request) = request else { return report };
     let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
     // With a selector that is not valid no catalog is asked, which is what the report says.
@@ -124,7 +128,7 @@ pub(crate) async fn answer(
     extension: &ClusterExtension,
     revisions: &Revisions,
 ) -> Result<CatalogAnswer, String> {
-    let request = request(extension, revisions.installed(), cx.features)
+    let request = request(cx, extension, revisions.installed())
         .ok_or_else(|| "spec.source.catalog is not set".to_owned())?;
     let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
     let answers = cx.catalogs.ask(&request.package, selector, (cx.clock.now(), &Wanted::default())).await?;
@@ -231,6 +235,18 @@ fn held_back(request: &Request, views: &[CatalogView<'_>], found: &Resolution) -
     ))
 }
 
+/// A sentence about the bundle that the update policy does not allow, if there is a better one.
+fn beyond_policy(request: &Request, views: &[CatalogView<'_>], found: &Resolution) -> Option<String> {
+    let policy = &request.ceiling.as_ref()?.policy;
+    let free = Request { ceiling: None, ..request.clone() };
+    let other = resolve(&free, views).ok().filter(|other| other.bundle != found.bundle)?;
+    let text = format!(
+        "Bundle {} of catalog {} is held back because update policy {policy} does not allow it.",
+        other.bundle, other.catalog
+    );
+    Some(one_line(&text).into_owned())
+}
+
 /// A sentence about an update that leads to another catalog than the one the installed bundle came from.
 fn crossed(revisions: &Revisions, found: &Resolution) -> Option<String> {
     let latest = revisions.latest_active().or_else(|| revisions.installed())?;
@@ -256,11 +272,19 @@ fn failed(text: String) -> StepError {
     StepError::Resolution { text, explanation: None, answer_at: None, recovers: false }
 }
 
-fn request(
-    extension: &ClusterExtension,
-    installed: Option<&Revision>,
-    features: Features,
-) -> Option<Request> {
+/// What the update policy leaves of the catalogs.
+fn ceiling(cx: &Context, extension: &ClusterExtension, installed: Option<&Revision>) -> Option<Ceiling> {
+    let InForce::Policy(policy) = cx.update_policies.in_force(extension) else { return None };
+    let limits = !policy.catalogs.is_empty() || policy.versions.is_some();
+    (limits && (installed.is_some() || policy.installs)).then(|| Ceiling {
+        policy: policy.name.clone(),
+        catalogs: policy.catalogs.clone(),
+        versions: policy.versions.clone(),
+    })
+}
+
+fn request(cx: &Context, extension: &ClusterExtension, installed: Option<&Revision>) -> Option<Request> {
+    let features = cx.features;
     let source = extension.spec.source.catalog.as_ref()?;
     Some(Request {
         package: source.package_name.clone(),
@@ -282,5 +306,6 @@ fn request(
             same_catalog: annotations::same_catalog(extension),
             major_updates: annotations::major_updates(extension),
         },
+        ceiling: ceiling(cx, extension, installed),
     })
 }

@@ -1,4 +1,5 @@
-//! Back to an earlier revision, when the administrator asks: its objects come back as a new revision.
+//! Back to an earlier revision, when the administrator asks: its objects come back as a new revision. What comes back
+//! because another revision failed is made here too.
 //!
 //! - Each request is carried out once: the revision made for it records it. Nothing is resolved as long as it is there.
 //! - CRDs are not downgraded and none goes: what active revisions have of them is taken over as it is in the
@@ -16,20 +17,23 @@ use kube::{
 };
 use olm_api::{
     names::{
-        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, INPUTS_DIGEST_ANNOTATION, OWNER_NAME_LABEL,
-        PROPERTIES_ANNOTATION, REVISION_ANNOTATION, ROLLBACK_TO_ANNOTATION,
+        CATALOG_ANNOTATION, CATALOG_PROPERTIES_ANNOTATION, DECLARED_ANNOTATION, INPUTS_DIGEST_ANNOTATION,
+        OWNER_NAME_LABEL, PROPERTIES_ANNOTATION, REVISION_ANNOTATION, ROLLBACK_TO_ANNOTATION,
     },
     v1::ClusterObjectSet,
 };
 use olm_fbc::Property;
 use olm_object::ObjectKey;
 use olm_objectset::{assign, sha256};
+use olm_policy::Kind;
 use olm_render::CertificateProvider;
 use olm_runtime::{api_text, bounded};
 use serde_json::{Value, json};
 
 use super::{
     Decision, dependencies,
+    dependencies::Required,
+    hold,
     resolve::{self, Chosen},
 };
 use crate::{
@@ -94,12 +98,13 @@ pub(crate) async fn decide(
         ),
         Request::ToDo(revision) => {
             let planned = async {
-                let (draft, notes) = bring_back(cx, observed, revision).await?;
+                let (draft, notes) = bring_back(cx, observed, revision, None).await?;
                 report.notes.extend(notes);
                 let planned = plan::plan(cx, observed, draft, &report.notes).await;
                 let planned = planned.map_err(|cause| failed(revision, cause))?;
                 report.notes.clone_from(&planned.notes);
-                Ok(Decision::Revise(Box::new(planned)))
+                let decided = hold::ask(cx, observed, planned, Kind::Rollback).await;
+                decided.map_err(|cause| failed(revision, cause))
             }
             .await;
             return report.and(planned);
@@ -117,11 +122,16 @@ fn failed(target: &Revision, cause: Cause) -> StepError {
     StepError::Bundle { bundle: target.bundle.clone(), cause }
 }
 
-/// A revision with the objects of `target`, and what is to be said of it.
-async fn bring_back(
+/// A revision with the objects of `target`, and what is to be said of it. Where it takes the place of one that failed, it is
+/// as `target` is, with its CRDs.
+///
+/// # Errors
+/// The content cannot be read, or a requirement is not met.
+pub(crate) async fn bring_back(
     cx: &Context,
     observed: &Observed<'_>,
     target: &Revision,
+    returned_from: Option<String>,
 ) -> Result<(Draft, Vec<String>), StepError> {
     let revisions = &observed.revisions;
     let transient = |text: String| failed(target, Cause::transient(text));
@@ -130,11 +140,15 @@ async fn bring_back(
         Ok(objects) => objects,
         Err(error) if content_is_gone(cx, observed, &target.set, &error).await => {
             let why = format!("cannot be restored because its content is missing ({error})");
+            if returned_from.is_some() {
+                return Err(StepError::Revisions(format!("it {why}")));
+            }
             return Err(rejected(cx, observed, target.number, &why).await);
         }
         Err(error) => return Err(transient(error.to_string())),
     };
     let installed = match plan::contents(cx, revisions, client.as_ref()).await {
+        Ok(_) if returned_from.is_some() => Ok(BTreeMap::new()),
         Ok(contents) => installed_crds(cx, contents, revisions).await,
         Err(text) => Err(text),
     };
@@ -148,7 +162,13 @@ async fn bring_back(
         catalog: recorded(CATALOG_ANNOTATION),
         properties: properties.unwrap_or_default(),
     };
-    let note = dependencies::require(cx, observed, &chosen, &[]).await?;
+    let declared =
+        target.annotation(DECLARED_ANNOTATION).and_then(dependencies::declared).unwrap_or_default();
+    let note = match dependencies::require(cx, observed, &chosen, &declared).await? {
+        Required::Met(note) => note,
+        // What was there once is not installed for it without a word.
+        Required::After(dependencies) => return Err(dependencies.waits),
+    };
     // With the old digests the revision stays when the resolution comes to the same bundle afterwards. For one
     // that has none, any that no resolution comes to will do.
     let unresolved = || sha256(&json!(["rolled back to", target.uid]));
@@ -160,16 +180,22 @@ async fn bring_back(
         catalog: chosen.catalog,
         catalog_properties: chosen.properties,
         properties: recorded(PROPERTIES_ANNOTATION),
+        declared,
         certificate_provider,
         rolled_back_to: Some(target.number),
-        _memory: None,
+        returned_from,
+        ..Draft::default()
     };
     let number = observed.writer(cx).next_number(revisions);
     let number = number.map_err(|text| failed(target, Cause::terminal(text)))?;
-    let coming_back = format!(
-        "Revision {number} restores revision {}, as {ROLLBACK_TO_ANNOTATION} asks. Upgrades stop until the annotation is removed.",
-        target.number
-    );
+    let target = target.number;
+    let coming_back = if draft.returned_from.is_some() {
+        format!("Revision {number} restores revision {target}, because the latest missed its deadline.")
+    } else {
+        format!(
+            "Revision {number} restores revision {target}, as {ROLLBACK_TO_ANNOTATION} asks. Upgrades stop until the annotation is removed."
+        )
+    };
     Ok((draft, note.into_iter().chain([coming_back]).collect()))
 }
 

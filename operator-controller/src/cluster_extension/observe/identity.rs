@@ -14,14 +14,19 @@ use olm_api::{
     names::{IDENTITY_ANNOTATION, PROGRAM_FIELD_MANAGER, SERVICE_ACCOUNT_UID_ANNOTATION},
     v1::ClusterExtension,
 };
-use olm_runtime::{AccountRef, Accounts, api_text, bounded, if_exists, patch_as};
+use olm_runtime::{AccountRef, api_text, bounded, if_exists, patch_as};
 use regex::Regex;
 use serde_json::json;
 
-use crate::cluster_extension::act::revision::RevisionWriter;
-use crate::cluster_extension::observe::revisions::{Revision, Revisions, account_annotations};
-use crate::cluster_extension::observe::service_account as validate;
-use crate::cluster_extension::report::StepError;
+use crate::cluster_extension::{
+    Context,
+    act::revision::RevisionWriter,
+    observe::{
+        revisions::{Revision, Revisions, account_annotations},
+        service_account as validate,
+    },
+    report::StepError,
+};
 
 /// The text for a UID that is not known yet.
 const UNKNOWN: &str = "-";
@@ -66,6 +71,11 @@ impl Record {
         })
     }
 
+    /// The value of the annotation for an extension that is created to use the same.
+    pub(crate) fn of_new_extension(self) -> String {
+        Self { generation: 1, ..self }.text()
+    }
+
     /// The value of the annotation.
     fn text(&self) -> String {
         let uid = |uid: &Option<String>| uid.clone().unwrap_or_else(|| UNKNOWN.to_owned());
@@ -80,27 +90,20 @@ impl Record {
         )
     }
 
-    /// What an extension uses now, given the UID of its ServiceAccount.
-    ///
-    /// # Errors
-    /// The namespace could not be read.
-    async fn seen(
+    /// What an extension uses now, given the UIDs of its namespace and its ServiceAccount.
+    fn seen(
         extension: &ClusterExtension,
         account: AccountRef,
+        namespace: Option<String>,
         service_account: Option<String>,
-        reader: Client,
-    ) -> Result<Self, String> {
-        let name = &extension.spec.namespace;
-        let namespaces: Api<Namespace> = Api::all(reader);
-        let namespace = bounded(namespaces.get_metadata_opt(name)).await;
-        let namespace = namespace.map_err(|e| format!("getting namespace {name:?}: {}", api_text(&e)))?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             is_default: names_none(extension),
             account,
-            namespace: namespace.and_then(|namespace| namespace.uid()),
+            namespace,
             service_account,
             generation: extension.metadata.generation.unwrap_or_default(),
-        })
+        }
     }
 
     /// What is to be recorded now, given what is `seen` and what was recorded before.
@@ -115,7 +118,7 @@ impl Record {
         let AccountRef { namespace, name } = &before.account;
         if before.account != seen.account {
             return Err(format!(
-                "the extension uses service account {namespace}/{name} and would now use {}/{} although its spec was not changed: {}",
+                "the extension uses ServiceAccount {namespace}/{name} and would now use {}/{} although its spec was not changed: {}",
                 seen.account.namespace,
                 seen.account.name,
                 remedy()
@@ -164,8 +167,8 @@ impl Identity {
     /// # Errors
     /// They are others than before, or could not be asked for.
     pub(crate) async fn check(
+        cx: &Context,
         extension: &ClusterExtension,
-        accounts: &Accounts,
         default_account: Option<&AccountRef>,
         can_act: bool,
     ) -> Result<Self, StepError> {
@@ -176,10 +179,10 @@ impl Identity {
             // The check of annotations says what is wrong with it.
             return Ok(Self::default());
         }
-        let service_account = if can_act { accounts.uid(&account).await.ok() } else { None };
-        let seen = Record::seen(extension, account, service_account.clone(), accounts.controller()).await;
-        let record = Record::after(before.as_ref(), seen.map_err(StepError::Revisions)?);
-        let record = record.map_err(refused)?;
+        let service_account = if can_act { cx.accounts.uid(&account).await.ok() } else { None };
+        let namespace = cx.namespaces.uid(&extension.spec.namespace).map_err(StepError::Revisions)?;
+        let seen = Record::seen(extension, account, namespace, service_account.clone());
+        let record = Record::after(before.as_ref(), seen).map_err(refused)?;
         let to_write = Some(record.text()).filter(|text| written != Some(text));
         Ok(Self { service_account, to_write, can_act })
     }
@@ -201,7 +204,11 @@ pub(crate) async fn refusal(
     let found = bounded(accounts.get_metadata_opt(name)).await;
     let found = found.map_err(|e| format!("getting service account {name:?}: {}", api_text(&e)))?;
     let service_account = found.and_then(|found| found.uid());
-    let seen = Record::seen(extension, account.clone(), service_account, reader).await?;
+    let name = &extension.spec.namespace;
+    let found = bounded(Api::<Namespace>::all(reader).get_metadata_opt(name)).await;
+    let found = found.map_err(|e| format!("getting namespace {name:?}: {}", api_text(&e)))?;
+    let namespace = found.and_then(|found| found.uid());
+    let seen = Record::seen(extension, account.clone(), namespace, service_account);
     Ok(Record::after(Some(&before), seen).err().map(refused))
 }
 
@@ -225,12 +232,12 @@ pub(crate) fn first_default(extension: &ClusterExtension) -> Option<AccountRef> 
 pub(crate) fn note(extension: &ClusterExtension, default_account: Option<&AccountRef>) -> Option<String> {
     let first = first_default(extension).filter(|first| Some(first) != default_account)?;
     let now = match default_account {
-        Some(now) => format!("The default service account is {}/{} now", now.namespace, now.name),
-        None => "There is no longer a default service account".to_owned(),
+        Some(now) => format!("The default ServiceAccount is {}/{} now", now.namespace, now.name),
+        None => "There is no longer a default ServiceAccount".to_owned(),
     };
     let AccountRef { namespace, name } = first;
     Some(format!(
-        "{now}; this extension continues with {namespace}/{name}, which it used first. To use the default, remove the annotation {IDENTITY_ANNOTATION}; to keep it permanently, name a service account in spec.serviceAccount."
+        "{now}; this extension continues with {namespace}/{name}, which it used first. To use the default, remove the annotation {IDENTITY_ANNOTATION}; to keep it permanently, name a ServiceAccount in spec.serviceAccount."
     ))
 }
 
@@ -389,9 +396,9 @@ mod tests {
         assert_eq!(validate::account(&waiting, None), Some(old.clone()));
         assert_eq!(note(&waiting, Some(&old)), None);
         assert!(note(&waiting, Some(&new)).unwrap().starts_with(
-            "The default service account is sys/new now; this extension continues with sys/old, which it used first."
+            "The default ServiceAccount is sys/new now; this extension continues with sys/old, which it used first."
         ));
-        assert!(note(&waiting, None).unwrap().starts_with("There is no longer a default service account; "));
+        assert!(note(&waiting, None).unwrap().starts_with("There is no longer a default ServiceAccount; "));
         // Who names one is not concerned, and one that was named is no default.
         assert_eq!(validate::account(&extension(Some("a"), Some(began)), Some(&new)), Some(account("a")));
         let named = extension(None, Some(record(Some("n1"), Some("s1"), 1)));

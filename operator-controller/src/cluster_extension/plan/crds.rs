@@ -11,74 +11,37 @@ use kube::{
     api::{ListParams, PartialObjectMeta},
 };
 use olm_api::{
-    names::{ALLOW_CRD_CHANGES_ANNOTATION, CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL},
+    names::{
+        ALLOW_CRD_CHANGES_ANNOTATION, CRD_CHANGE_MODE_ANNOTATION, CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL,
+        OWNER_UID_ANNOTATION,
+    },
     v1::{ClusterExtension, CrdUpgradeSafetyEnforcement},
 };
-use olm_crd::{Allowance, Allowances, Policy, Report, compare};
+use olm_crd::{Allowance, Allowances, NotByObjects, Policy, Report, by_objects, compare};
 use olm_object::ObjectKey;
 use olm_objectset::{DeletionPolicy, Phase};
-use olm_plan::CrdFinding;
+use olm_plan::{CrdFinding, NamedObject};
 use olm_runtime::{AccountRef, api_text, bounded};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
     cluster_extension::{
         Context,
+        annotations::{CHECK_OBJECTS, objects_decide},
         observe::{
             Observed,
             revisions::{Revision, Revisions},
         },
+        plan::Draft,
         report::Cause,
     },
+    crd_changes::{CrdChanges, named},
     deletion_policy::extension::asked,
-    preflight::stored_objects::{self, Change, ReadLimits},
+    preflight::stored_objects::{self, Change, Decision, ReadLimits},
 };
 
 /// Entries of the annotation that a message lists: all of a usual upgrade.
 const ENTRIES_MAX: usize = 50;
-
-/// The changes of CRDs by a revision.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CrdChanges {
-    /// Entries of the annotation that were needed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    accepted: Vec<String>,
-    /// A sentence for each CRD that is removed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    removed: Vec<String>,
-}
-
-impl CrdChanges {
-    /// The form in which a revision records it; nothing if there is nothing to say.
-    pub(crate) fn recorded(&self) -> Option<String> {
-        let is_empty = self.accepted.is_empty() && self.removed.is_empty();
-        (!is_empty).then(|| serde_json::to_string(self).unwrap_or_default())
-    }
-
-    /// Sentences for `Ready`, with those on CRDs that go only while they still are to go.
-    fn notes(&self, allowances: &Allowances, is_done: bool) -> Vec<String> {
-        let mut notes = if is_done { Vec::new() } else { self.removed.clone() };
-        if !self.accepted.is_empty() {
-            notes.push(format!(
-                "CRD changes accepted by {ALLOW_CRD_CHANGES_ANNOTATION}: {}",
-                self.accepted.join(", ")
-            ));
-        }
-        let unused: Vec<String> = allowances
-            .iter()
-            .map(ToString::to_string)
-            .filter(|entry| !self.accepted.contains(entry))
-            .collect();
-        if !unused.is_empty() {
-            notes.push(format!(
-                "Entries of {ALLOW_CRD_CHANGES_ANNOTATION} that nothing needs: {}",
-                unused.join(", ")
-            ));
-        }
-        notes
-    }
-}
 
 /// The CRD changes that the extension accepts.
 ///
@@ -101,24 +64,35 @@ pub(crate) struct Checked {
     pub(crate) obstacle: Option<Cause>,
 }
 
-/// Checks the CRDs of a new revision of these phases against those on the cluster, as `account`, the client of the
-/// ServiceAccount, which reads custom resources.
+/// Checks the CRDs of a new revision against those on the cluster, as `account`, the client of the ServiceAccount, which
+/// reads custom resources.
 pub(crate) async fn check(
     cx: &Context,
     observed: &Observed<'_>,
     account: &Client,
-    phases: &[Phase],
+    draft: &Draft,
 ) -> Result<Checked, Cause> {
-    let allowances = allowances(observed.extension).map_err(Cause::terminal)?;
-    let new = definitions(phases);
+    let new = definitions(&draft.phases);
     let mut checked = Checked::default();
+    let mut dangers = Vec::new();
     // Without a revision before, no CRD can be gone.
     if !observed.revisions.all().is_empty() {
-        for (name, sentence) in removed(cx, observed, account, &new).await.map_err(Cause::transient)? {
+        for (name, gone) in removed(cx, observed, account, &new).await.map_err(Cause::transient)? {
+            let Removed { sentence, takes_objects } = gone;
+            dangers.extend(takes_objects.then(|| sentence.clone()));
             checked.changes.removed.push(sentence.clone());
             checked.findings.push(CrdFinding { name, removed: Some(sentence), ..CrdFinding::default() });
         }
     }
+    if draft.returned_from.is_some() {
+        dangers.extend(
+            dangers_of_return(cx, observed, account, (&new, &mut checked)).await.map_err(Cause::transient)?,
+        );
+        let text = || format!("stored objects would be in danger: {}", dangers.join(" "));
+        checked.obstacle = (!dangers.is_empty()).then(|| Cause::terminal(text()));
+        return Ok(checked);
+    }
+    let allowances = allowances(observed.extension).map_err(Cause::terminal)?;
     let preflight = observed.extension.spec.install.as_ref().and_then(|i| i.preflight.as_ref());
     let enforcement = preflight.map(|p| p.crd_upgrade_safety.enforcement);
     if enforcement != Some(CrdUpgradeSafetyEnforcement::None) {
@@ -130,6 +104,48 @@ pub(crate) async fn check(
     Ok(checked)
 }
 
+/// The reasons why these definitions of an earlier revision cannot come back without a person's consent, a sentence each:
+/// objects were stored or converted in another form, or do not fit. What the extension accepts was accepted for the way
+/// forward, so it does not count.
+async fn dangers_of_return(
+    cx: &Context,
+    observed: &Observed<'_>,
+    account: &Client,
+    (new, checked): (&BTreeMap<String, &Value>, &mut Checked),
+) -> Result<Vec<String>, String> {
+    let (mut dangers, mut left) = (Vec::new(), ReadLimits::full());
+    for (name, new) in new {
+        let Some((old, report)) = report(cx, name, new).await? else { continue };
+        let danger = match irreversible(&old, new, &report) {
+            Some(why) => Some(why.to_string()),
+            None if report.is_refused() => {
+                let change = (&old, *new, &report);
+                match stored_objects::decide(account, &who(&observed.account), change, &mut left).await {
+                    Decision::Unaffected(objects) => {
+                        checked.changes.by_objects.insert(name.clone(), objects);
+                        None
+                    }
+                    affected => Some(affected.to_string()),
+                }
+            }
+            None => None,
+        };
+        dangers.extend(danger.map(|danger| format!("CRD {name:?}: {danger}.")));
+    }
+    Ok(dangers)
+}
+
+/// What makes it impossible to replace a definition by an earlier one, whatever objects there are.
+fn irreversible(live: &Value, earlier: &Value, report: &Report) -> Option<NotByObjects> {
+    by_objects(live, earlier, report)
+        .err()
+        .filter(|why| matches!(why, NotByObjects::Conversion { .. } | NotByObjects::StorageVersion { .. }))
+}
+
+fn who(AccountRef { namespace, name }: &AccountRef) -> String {
+    format!("service account {name:?} in namespace {namespace:?}")
+}
+
 /// Compares every CRD of the new revision with the one on the cluster, if there is one.
 async fn compare_all(
     cx: &Context,
@@ -138,43 +154,89 @@ async fn compare_all(
     (new, allowances): (&BTreeMap<String, &Value>, &Allowances),
     checked: &mut Checked,
 ) -> Result<(), String> {
-    let AccountRef { namespace, name } = &observed.account;
-    let who = format!("service account {name:?} in namespace {namespace:?}");
     let (mut refused, mut explanation, mut unsafe_changes) = (Vec::new(), Vec::new(), Vec::new());
-    let mut left = ReadLimits::full();
+    let (mut left, mut may_be_decided) = (ReadLimits::full(), false);
     for (name, new) in new {
         let Some((old, mut report)) = report(cx, name, new).await? else { continue };
         let used = allowances.apply(name, &mut report);
         let accepted: Vec<String> = used.iter().map(ToString::to_string).collect();
         checked.changes.accepted.extend(accepted.iter().cloned());
-        let mut finding = CrdFinding {
-            name: name.clone(),
-            refused: report.refused().map(ToString::to_string).collect(),
-            accepted,
-            ..CrdFinding::default()
-        };
+        let mut finding = CrdFinding { name: name.clone(), accepted, ..CrdFinding::default() };
         let Some(text) = report.message(name) else {
             checked.findings.extend((!finding.accepted.is_empty()).then_some(finding));
             continue;
         };
-        refused.push(text);
-        unsafe_changes.extend(report.refused().map(|finding| Allowance::of(name, finding)));
-        let versions: Vec<String> = report.versions_refused().into_iter().collect();
-        if !versions.is_empty() {
-            let change = Change { old: &old, new, versions };
-            let (summary, named) = stored_objects::check(account, &who, &change, &mut left).await;
-            explanation.push(format!("CRD {name:?}: {summary}."));
-            finding.stored_objects = Some(summary);
-            finding.objects = named;
+        let change = (&old, *new, &report);
+        let texts: Vec<String> = report.refused().map(ToString::to_string).collect();
+        match objects(observed, account, change, &mut left).await {
+            Impact::None(objects, text) => {
+                finding.decided_by_objects = texts;
+                finding.stored_objects = Some(text);
+                checked.changes.by_objects.insert(name.clone(), objects);
+            }
+            Impact::Some { summary, objects, condition } => {
+                refused.push(text);
+                unsafe_changes.extend(report.refused().map(|finding| Allowance::of(name, finding)));
+                may_be_decided |= by_objects(&old, new, &report).is_ok();
+                explanation.extend(condition.map(|summary| format!("CRD {name:?}: {summary}.")));
+                finding = CrdFinding { refused: texts, stored_objects: summary, objects, ..finding };
+            }
         }
         checked.findings.push(finding);
     }
     if !refused.is_empty() {
         explanation.push(remedy(&unsafe_changes));
+        if may_be_decided && !objects_decide(observed.extension) {
+            explanation.push(format!(
+                "To let the stored objects decide, set the annotation {CRD_CHANGE_MODE_ANNOTATION}: {CHECK_OBJECTS}"
+            ));
+        }
         let explanation = Some(explanation.join("\n"));
         checked.obstacle = Some(Cause { explanation, ..Cause::transient(refused.join("\n")) });
     }
     Ok(())
+}
+
+/// The impact of a refused change on stored objects.
+enum Impact {
+    /// It affects none of so many, and they decide; in words.
+    None(usize, String),
+    Some {
+        summary: Option<String>,
+        objects: Vec<NamedObject>,
+        /// The summary as conditions have it.
+        condition: Option<String>,
+    },
+}
+
+async fn objects(
+    observed: &Observed<'_>,
+    account: &Client,
+    change: (&Value, &Value, &Report),
+    left: &mut ReadLimits,
+) -> Impact {
+    let who = who(&observed.account);
+    let mut inapplicable = None;
+    if objects_decide(observed.extension) {
+        let decision = stored_objects::decide(account, &who, change, left).await;
+        let text = decision.to_string();
+        match decision {
+            Decision::Unaffected(objects) => return Impact::None(objects, text),
+            Decision::Affected { summary, named: objects } => {
+                let condition = Some(format!("{summary}{}", named(&objects)));
+                return Impact::Some { summary: Some(summary), objects, condition };
+            }
+            Decision::Inapplicable(_) => inapplicable = Some(text),
+        }
+    }
+    let (old, new, report) = change;
+    let versions: Vec<String> = report.versions_refused().into_iter().collect();
+    if versions.is_empty() {
+        return Impact::Some { summary: None, objects: Vec::new(), condition: inapplicable };
+    }
+    let (summary, objects) = stored_objects::check(account, &who, &Change { old, new, versions }, left).await;
+    let condition = inapplicable.into_iter().chain([summary.clone()]).collect::<Vec<_>>().join("; ");
+    Impact::Some { summary: Some(summary), objects, condition: Some(condition) }
 }
 
 fn remedy(changes: &[Allowance]) -> String {
@@ -206,33 +268,50 @@ async fn report(cx: &Context, name: &str, new: &Value) -> Result<Option<(Value, 
     Ok(Some((old, report)))
 }
 
-/// The CRDs of the extension that the new revision no longer has, each with a sentence.
+/// A CRD that a new revision no longer has.
+struct Removed {
+    sentence: String,
+    /// Whether custom resources may go with it.
+    takes_objects: bool,
+}
+
+/// The CRDs of the extension that the new revision no longer has.
 async fn removed(
     cx: &Context,
     observed: &Observed<'_>,
     account: &Client,
     new: &BTreeMap<String, &Value>,
-) -> Result<BTreeMap<String, String>, String> {
+) -> Result<BTreeMap<String, Removed>, String> {
     let api: Api<CustomResourceDefinition> = Api::all(cx.controller());
     let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", observed.extension.name_any()));
     // Listed where a revision is planned: the labels of CRDs are not kept in memory.
     let listed = bounded(api.list_metadata(&mine)).await;
     let listed = listed.map_err(|e| format!("listing the CRDs of the extension: {}", api_text(&e)))?;
+    let sets: BTreeSet<&str> =
+        observed.revisions.all().iter().map(|revision| revision.uid.as_str()).collect();
+    // Anyone may write the label; what no revision owns is not deleted with one.
+    let is_ours = |crd: &PartialObjectMeta<_>| {
+        let kept = crd.annotations().get(OWNER_UID_ANNOTATION).map(String::as_str);
+        let owners = crd.owner_references().iter().map(|owner| owner.uid.as_str());
+        owners.chain(kept).any(|uid| sets.contains(uid))
+    };
     let is_removed = |crd: &PartialObjectMeta<_>| {
-        crd.metadata.deletion_timestamp.is_none() && !new.contains_key(&crd.name_any())
+        crd.metadata.deletion_timestamp.is_none() && !new.contains_key(&crd.name_any()) && is_ours(crd)
     };
     let mut sentences = BTreeMap::new();
     for crd in listed.items.iter().filter(|crd| is_removed(crd)) {
         let name = crd.name_any();
         if asked(observed.extension) != Some(DeletionPolicy::Delete) {
-            let kept = format!("CRD {name:?} is no longer part of the bundle: the deletion policy keeps it.");
-            sentences.insert(name, kept);
+            let sentence =
+                format!("CRD {name:?} is no longer part of the bundle: the deletion policy keeps it.");
+            sentences.insert(name, Removed { sentence, takes_objects: false });
             continue;
         }
         let objects = match bounded(api.get_opt(&name)).await {
             Ok(Some(crd)) => stored_objects::count(account, &crd).await,
             _ => None,
         };
+        let takes_objects = objects != Some(0);
         let objects = match objects {
             Some(0) => "it has no custom resources".to_owned(),
             Some(1) => "its one custom resource is deleted with it".to_owned(),
@@ -242,46 +321,24 @@ async fn removed(
         let sentence = format!(
             "CRD {name:?} is no longer part of the bundle: it is deleted once the new revision has rolled out, and {objects}."
         );
-        sentences.insert(name, sentence);
+        sentences.insert(name, Removed { sentence, takes_objects });
     }
     Ok(sentences)
 }
 
 /// The notes of `Ready` on the CRDs of the latest revision.
 pub(crate) fn notes(extension: &ClusterExtension, latest: &Revision, revisions: &Revisions) -> Vec<String> {
-    let recorded = latest
-        .annotation(CRD_CHANGES_ANNOTATION)
-        .and_then(|text| serde_json::from_str::<CrdChanges>(text).ok());
+    let recorded = CrdChanges::read(latest.annotation(CRD_CHANGES_ANNOTATION));
     let is_done = revisions.installed() == Some(latest);
     // A malformed annotation has been reported by the check.
-    recorded.unwrap_or_default().notes(&allowances(extension).unwrap_or_default(), is_done)
+    recorded.notes(&allowances(extension).unwrap_or_default(), is_done)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    #[test]
-    fn ready_names_accepted_changes_unused_entries_and_removed_crds() {
-        let allowances = Allowances::parse("a.b:^.x:maximum a.b:^.y:type").unwrap();
-        let changes = CrdChanges {
-            accepted: vec!["a.b:^.x:maximum".into()],
-            removed: vec!["CRD \"c.d\" goes.".into()],
-        };
-        let notes = changes.notes(&allowances, false);
-        assert_eq!(
-            notes,
-            [
-                "CRD \"c.d\" goes.",
-                "CRD changes accepted by extensions.olm.operatorframework.io/allow-crd-changes: a.b:^.x:maximum",
-                "Entries of extensions.olm.operatorframework.io/allow-crd-changes that nothing needs: a.b:^.y:type",
-            ]
-        );
-        assert_eq!(changes.notes(&allowances, true), notes[1..]);
-        let recorded: CrdChanges = serde_json::from_str(&changes.recorded().unwrap()).unwrap();
-        assert_eq!(recorded, changes);
-        assert_eq!(CrdChanges::default().recorded(), None);
-    }
+    use super::*;
 
     #[test]
     fn a_malformed_annotation_is_rejected_with_an_explanation() {
@@ -292,5 +349,34 @@ mod tests {
             allowances(&extension).unwrap_err(),
             "annotation \"extensions.olm.operatorframework.io/allow-crd-changes\": entry \"all\" is not of the form <CRD name>:<path>:<check>, as in widgets.example.com:^.spec.size:maximum"
         );
+    }
+
+    #[test]
+    fn another_storage_version_or_conversion_cannot_be_undone() {
+        let definition = |storage: &str, conversion: &str, most: u8| {
+            let version = |name: &str| {
+                json!({"name": name, "served": true, "storage": name == storage, "schema": {"openAPIV3Schema": {
+                    "type": "object", "properties": {"size": {"type": "integer", "maximum": most}}}}})
+            };
+            json!({"metadata": {"name": "a.b"}, "spec": {
+                "scope": "Namespaced", "versions": [version("v1"), version("v2")],
+                "conversion": {"strategy": conversion},
+            }, "status": {"storedVersions": [storage]}})
+        };
+        let earlier = definition("v1", "None", 5);
+        for (live, wanted) in [
+            (definition("v1", "None", 5), None),
+            // Objects decide about it.
+            (definition("v1", "None", 9), None),
+            (definition("v2", "None", 5), Some("the storage version changes from v2 to v1")),
+            (
+                definition("v1", "Webhook", 5),
+                Some("the conversion between versions changes from Webhook to None"),
+            ),
+        ] {
+            let report = compare(&live, &earlier, Policy::Ours).unwrap();
+            let found = irreversible(&live, &earlier, &report).map(|why| why.to_string());
+            assert_eq!(found.as_deref(), wanted, "{live}");
+        }
     }
 }

@@ -19,6 +19,7 @@ use olm_runtime::{Discovery, DiscoveryError, Kind, api_text, bounded};
 use serde_json::Value;
 
 use super::{AccountClient, Draft, refused};
+use crate::facts::readable;
 use crate::{
     cluster_extension::{Context, observe::Observed, report::Cause},
     cluster_object_set::content::LoadedPhase,
@@ -35,7 +36,7 @@ pub(super) async fn objects(
     known: &[(i64, Vec<LoadedPhase>)],
 ) -> (Section<Vec<ObjectPlan>>, Section<DryRun>, Option<Cause>) {
     let rolled_out: BTreeSet<ObjectKey> = objects_of(known).map(|(_, o)| ObjectKey::of(o)).collect();
-    let answers = look(&Look {
+    let answers = answers(&Questions {
         account: asker.as_ref().ok(),
         reader,
         discovery: &cx.discovery,
@@ -46,8 +47,8 @@ pub(super) async fn objects(
     let (mut plans, mut dry_run) = (Vec::new(), DryRun::default());
     for ((phase, desired), answer) in pairs(served).zip(answers) {
         let key = ObjectKey::of(desired);
-        if let Some(said) = answer.said {
-            dry_run.add(key.to_string(), said);
+        if let Some(verdict) = answer.verdict {
+            dry_run.add(key.to_string(), verdict);
         }
         let note = collision(cx, observed, desired, &answer.found);
         let mut same = objects_of(known).filter(|(_, old)| ObjectKey::of(old).same_object(&key));
@@ -85,7 +86,7 @@ fn collision(cx: &Context, observed: &Observed<'_>, desired: &Value, found: &Fou
     let siblings: Vec<Sibling> =
         revisions.all().iter().map(|r| Sibling { uid: r.uid.clone(), revision: r.number }).collect();
     let state = cx.sets.state();
-    let known = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+    let known = readable(&state);
     let present: BTreeSet<String> = known.filter_map(ResourceExt::uid).collect();
     let context = OwnershipContext { owner: &owner, siblings: &siblings, present: Some(&present) };
     let planned = action(context, CollisionProtection::Prevent, desired, Some(live), None);
@@ -140,11 +141,11 @@ fn removed(contents: &[(i64, Vec<LoadedPhase>)], draft: &Draft, policy: Deletion
     plans
 }
 
-/// Who looks, and at what.
-struct Look<'a> {
+/// The objects of a revision, and the clients that ask about them.
+struct Questions<'a> {
     /// The account's client, for dry-runs; without it there are none.
     account: Option<&'a Client>,
-    /// Who reads what is there.
+    /// The client that reads the objects that exist.
     reader: &'a Client,
     discovery: &'a Discovery,
     phases: &'a [Phase],
@@ -153,24 +154,24 @@ struct Look<'a> {
     rolled_out: &'a BTreeSet<ObjectKey>,
 }
 
-/// What was seen of an object.
-struct Looked {
-    /// The API server's opinion, if it was asked.
-    said: Option<DryRunVerdict>,
+/// What is known of an object.
+struct Answer {
+    /// The API server's answer to the dry run, if there was one.
+    verdict: Option<DryRunVerdict>,
     /// The object as it would be stored.
     would_be: Option<Value>,
     found: Found,
 }
 
-impl Looked {
-    fn unasked(found: Found) -> Self {
-        Self { said: None, would_be: None, found }
+impl Answer {
+    fn without_dry_run(found: Found) -> Self {
+        Self { verdict: None, would_be: None, found }
     }
 }
 
-/// Looks at every object, in the order of the phases.
-async fn look(look: &Look<'_>) -> Vec<Looked> {
-    let namespaces: BTreeSet<String> = look
+/// Asks about every object, in the order of the phases.
+async fn answers(about: &Questions<'_>) -> Vec<Answer> {
+    let namespaces: BTreeSet<String> = about
         .phases
         .iter()
         .flat_map(|p| &p.objects)
@@ -179,12 +180,12 @@ async fn look(look: &Look<'_>) -> Vec<Looked> {
         .map(|key| key.name)
         .collect();
     let brought =
-        Brought { kinds: defined_kinds(look.phases.iter().flat_map(|phase| &phase.objects)), namespaces };
-    let mut asked = Vec::new();
-    for phase in look.phases {
-        asked.extend(phase.objects.iter().map(|object| one(look, object, &brought)));
+        Brought { kinds: defined_kinds(about.phases.iter().flat_map(|phase| &phase.objects)), namespaces };
+    let mut questions = Vec::new();
+    for phase in about.phases {
+        questions.extend(phase.objects.iter().map(|object| one(about, object, &brought)));
     }
-    concurrently(REQUESTS, asked).await
+    concurrently(REQUESTS, questions).await
 }
 
 struct Brought {
@@ -202,32 +203,32 @@ impl Brought {
     }
 }
 
-async fn one(look: &Look<'_>, object: &Value, brought: &Brought) -> Looked {
+async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer {
     let key = ObjectKey::of(object);
     if let Some(what) = brought.what(&key) {
-        let known = look.rolled_out.iter().any(|other| other.same_object(&key));
-        let found = if known { read(look, &key).await } else { Found::Absent };
-        let said = DryRunVerdict::Deferred(format!("{what} comes with this revision"));
-        return Looked { said: look.account.map(|_| said), ..Looked::unasked(found) };
+        let known = about.rolled_out.iter().any(|other| other.same_object(&key));
+        let found = if known { read(about, &key).await } else { Found::Absent };
+        let verdict = DryRunVerdict::Deferred(format!("{what} comes with this revision"));
+        return Answer { verdict: about.account.map(|_| verdict), ..Answer::without_dry_run(found) };
     }
-    let kind = match look.discovery.kind(&key.api_version(), &key.kind).await {
+    let kind = match about.discovery.kind(&key.api_version(), &key.kind).await {
         Ok(kind) => kind,
         Err(error) => {
-            let said = match &error {
+            let verdict = match &error {
                 DiscoveryError::Unavailable { .. } => DryRunVerdict::Deferred(error.to_string()),
                 DiscoveryError::Unknown { .. } => DryRunVerdict::Refused(error.to_string()),
             };
             let found = Found::Unknown(error.to_string());
-            return Looked { said: look.account.map(|_| said), ..Looked::unasked(found) };
+            return Answer { verdict: about.account.map(|_| verdict), ..Answer::without_dry_run(found) };
         }
     };
-    let Some(account) = look.account else {
-        return Looked::unasked(get(look.reader, &kind, &key).await);
+    let Some(account) = about.account else {
+        return Answer::without_dry_run(get(about.reader, &kind, &key).await);
     };
     let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
     let api = kind.api(account, &key.namespace);
     let answer = bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await;
-    let (said, would_be) = match answer {
+    let (verdict, would_be) = match answer {
         Ok(answer) => (DryRunVerdict::Accepted, serde_json::to_value(answer).ok()),
         Err(kube::Error::Api(status)) if status.code == 422 && takes_instead(&api, &key, object).await => {
             (DryRunVerdict::Accepted, None)
@@ -239,13 +240,13 @@ async fn one(look: &Look<'_>, object: &Value, brought: &Brought) -> Looked {
         let version = answer.pointer("/metadata/resourceVersion").and_then(Value::as_str);
         version.is_none_or(str::is_empty)
     });
-    let found = if is_new { Found::Absent } else { get(look.reader, &kind, &key).await };
-    Looked { said: Some(said), would_be, found }
+    let found = if is_new { Found::Absent } else { get(about.reader, &kind, &key).await };
+    Answer { verdict: Some(verdict), would_be, found }
 }
 
-async fn read(look: &Look<'_>, key: &ObjectKey) -> Found {
-    match look.discovery.kind(&key.api_version(), &key.kind).await {
-        Ok(kind) => get(look.reader, &kind, key).await,
+async fn read(about: &Questions<'_>, key: &ObjectKey) -> Found {
+    match about.discovery.kind(&key.api_version(), &key.kind).await {
+        Ok(kind) => get(about.reader, &kind, key).await,
         Err(DiscoveryError::Unknown { .. }) => Found::Absent,
         Err(error) => Found::Unknown(error.to_string()),
     }

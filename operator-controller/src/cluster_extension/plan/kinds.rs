@@ -7,7 +7,7 @@ use olm_api::names::LEFT_OUT_ANNOTATION;
 use olm_dependencies::{Requirement, requirements};
 use olm_fbc::{PROPERTY_GVK_REQUIRED, Property};
 use olm_object::ObjectKey;
-use olm_objectset::{Phase, unserved_kind_report};
+use olm_objectset::{Phase, UnknownKinds, unserved_kind_report};
 use serde_json::json;
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
         Context, annotations,
         decide::dependencies::{installed_bundles, remedies},
         observe::{Observed, revisions::Revisions},
+        plan::Draft,
         report::Cause,
     },
     facts::kinds::survey,
@@ -30,11 +31,15 @@ const NAMED_MAX: usize = 10;
 pub(crate) async fn of_served_kinds<'p>(
     cx: &Context,
     observed: &Observed<'_>,
-    phases: &'p [Phase],
+    Draft { phases, dependencies, .. }: &'p Draft,
 ) -> Result<Cow<'p, [Phase]>, Cause> {
     let extension = observed.extension;
     let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.objects).collect();
-    let policy = annotations::unknown_kinds(extension);
+    // What is created first may bring them.
+    let policy = match dependencies {
+        Some(_) => UnknownKinds::default(),
+        None => annotations::unknown_kinds(extension),
+    };
     let found = survey(&cx.discovery, &objects, policy).await;
     // Without these the revision waits, if anything is to be waited for.
     if !found.blocking.is_empty() || !found.silent.is_empty() {
@@ -49,7 +54,7 @@ pub(crate) async fn of_served_kinds<'p>(
     if found.left_out.is_empty() {
         return Ok(Cow::Borrowed(phases));
     }
-    let mut phases = phases.to_vec();
+    let mut phases = phases.clone();
     for phase in &mut phases {
         phase.objects.retain(|object| !found.left_out.contains(&ObjectKey::of(object)));
     }

@@ -20,7 +20,7 @@ use crate::{
 
 /// Why nothing is asked as a ServiceAccount that is missing permissions.
 pub(super) const MISSING: &str =
-    "the service account is missing permissions, so the API server would reject the dry run";
+    "the ServiceAccount is missing permissions, so the API server would reject the dry run";
 
 /// The permissions that are missing to write these phases, and why that keeps the revision from being made.
 pub(super) async fn missing(
@@ -79,7 +79,7 @@ pub(crate) fn increase(plan: &Plan, revisions: &Revisions) -> Option<String> {
     let dangers: Vec<String> = dangers.into_iter().map(|danger| format!("; it {danger}")).collect();
     (added > 0).then(|| {
         format!(
-            "Bundle {} gives service account {} more permissions than {} did ({added} more){}",
+            "Bundle {} gives ServiceAccount {} more permissions than {} did ({added} more){}",
             plan.resolution.known().map_or("", |chosen| chosen.bundle.as_str()),
             accounts.join(", "),
             installed.bundle.name,

@@ -27,6 +27,7 @@ use regex::Regex;
 
 use crate::{
     cluster_extension::{
+        decide::hold::Pending,
         observe::revisions::{BundleRecord, Revision, Revisions},
         report::{Cause, CauseKind, Created, Report, StepError},
     },
@@ -72,6 +73,13 @@ pub(crate) fn status(
                 deprecations(&mut writer, found);
             }
             update(&mut writer, revisions, report.update.as_ref());
+            // Of a first installation that is held there is no progress to report.
+            if report.pending().is_some()
+                && revisions.latest_active().is_none()
+                && revisions.installed().is_none()
+            {
+                writer.conditions.remove(Progressing);
+            }
             match error {
                 // `Progressing` stays as it is until there is something to report of the bundle that is pulled.
                 None if report.pulling().is_some() => available(&mut writer, revisions),
@@ -91,6 +99,7 @@ pub(crate) fn status(
     }
     summary(&mut writer, report);
     report.policy.set_condition(&mut status.conditions, generation, now);
+    report.guard.set_condition(&mut status.conditions, generation, now);
     status
 }
 
@@ -227,7 +236,12 @@ fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
         let activity = Activity::Reconciling(Reason::Reconciling, pulling);
         return writer.summarize(false, Reason::Reconciling, &message, activity);
     }
-    let Some(progressing) = writer.conditions.find(Progressing).cloned() else { return };
+    let Some(progressing) = writer.conditions.find(Progressing).cloned() else {
+        return report.pending().map_or((), |pending| nothing_yet(writer, report, pending));
+    };
+    let (waiting, remedies) = report
+        .pending()
+        .map_or((None, &[][..]), |pending| (Some(pending.sentence.as_str()), &pending.notes[..]));
     let (error, waits) = (report.error(), report.away());
     let reason = Reason::named(&progressing.reason).unwrap_or(Reason::Retrying);
     let rolled_out = progressing.status == True.as_str() && reason == Reason::Succeeded;
@@ -243,9 +257,11 @@ fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
     // The first line is a column of `kubectl get`: it has what a person has to know.
     let lines: Vec<&str> = match &error {
         Some(_) => explained.as_deref().or(progress).into_iter().chain(complaint).collect(),
-        None => complaint.chain(waits).chain(of_sick).chain(progress).collect(),
+        None => waiting.into_iter().chain(complaint).chain(waits).chain(of_sick).chain(progress).collect(),
     };
-    let message = lines.into_iter().map(Cow::Borrowed).chain(notes).collect::<Vec<_>>().join("\n");
+    let remedies = remedies.iter().map(|remedy| Cow::Borrowed(remedy.as_str()));
+    let message =
+        lines.into_iter().map(Cow::Borrowed).chain(remedies).chain(notes).collect::<Vec<_>>().join("\n");
     let is_installed = writer.conditions.is_true(Installed);
     let is_ready = done && sick.is_none() && is_installed && report.unguarded.is_none();
     let explained = match error {
@@ -270,7 +286,28 @@ fn summary(writer: &mut ConditionWriter<'_>, report: &Report) {
         (None, Activity::Stalled(reason, _)) => reason,
         (None, _) => reason,
     };
+    // What is installed is as it should be, and something else waits.
+    let activity = match (activity, report.pending()) {
+        (Activity::None, Some(pending)) => held(pending),
+        (activity, _) => activity,
+    };
     writer.summarize(is_ready, ready_reason, &message, activity);
+}
+
+/// Sums up where the first installation waits.
+fn nothing_yet(writer: &mut ConditionWriter<'_>, report: &Report, pending: &Pending) {
+    let notes = pending.notes.iter().chain(&report.notes).map(String::as_str);
+    let message = [pending.sentence.as_str()].into_iter().chain(report.unguarded.as_deref()).chain(notes);
+    let message = message.collect::<Vec<_>>().join("\n");
+    writer.summarize(false, Reason::Waiting, &message, held(pending));
+}
+
+/// What a change that waits means for those who wait with it.
+fn held(pending: &Pending) -> Activity<'_> {
+    match pending.stalled {
+        Some(reason) => Activity::Stalled(reason, &pending.sentence),
+        None => Activity::Reconciling(Reason::Waiting, &pending.sentence),
+    }
 }
 
 /// What the latest revision cannot go on without, as it says itself.

@@ -2,13 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{DynamicObject, Patch, PatchParams},
-};
+use kube::{Api, Client, Resource, ResourceExt, api::DynamicObject};
 use olm_api::{
     ConditionType, Reason,
-    names::{OBJECT_FIELD_MANAGER, OWNER_NAME_LABEL, WEBHOOK_CERTIFICATES_FIELD_MANAGER},
+    names::{CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL},
     v1::{ClusterObjectSet, CollisionProtection, ProgressionProbe},
 };
 use olm_object::{ObjectKey, text};
@@ -18,8 +15,7 @@ use olm_objectset::{
 };
 use olm_preflight::{REQUESTS, concurrently};
 use olm_runtime::{
-    DiscoveryError, Kind, Seen, api_text, bounded, is_namespace_missing, is_namespace_terminating, patch_as,
-    post_as,
+    DiscoveryError, Kind, Seen, api_text, bounded, is_namespace_missing, is_namespace_terminating,
 };
 use serde_json::{Value, json};
 
@@ -34,9 +30,12 @@ use crate::{
         },
         report::{Obstacle, Outcome, Unhealthy, has_succeeded, short_name},
     },
+    crd_changes::CrdChanges,
     deletion_policy::revision::policy,
-    webhook_certificates::{CaBundles, Injection},
+    webhook_certificates::CaBundles,
 };
+
+use super::target::Target;
 
 /// On whose behalf, and with what, the objects of a revision are written.
 pub(crate) struct Executor<'a> {
@@ -50,6 +49,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) awaited: BTreeSet<ObjectKey>,
     /// What webhooks are to trust, where the built-in provider makes their certificates.
     pub(crate) ca_bundles: CaBundles,
+    /// What the revision records of its CRDs.
+    crd_changes: CrdChanges,
     /// Whether the revision has not rolled out yet and nothing is known to be in its way.
     rolling_out: bool,
 }
@@ -119,6 +120,7 @@ impl<'a> Executor<'a> {
             probes: &set.spec.progression_probes,
             awaited: BTreeSet::new(),
             ca_bundles: CaBundles::default(),
+            crd_changes: CrdChanges::read(set.annotations().get(CRD_CHANGES_ANNOTATION).map(String::as_str)),
             rolling_out: is_rolling_out(set),
         }
     }
@@ -234,7 +236,14 @@ impl<'a> Executor<'a> {
             Action::AwaitDeletion => return Err(State::Deleting),
             Action::UpToDate => Ok(live.unwrap_or_default()),
             Action::Create => target.create().await,
-            Action::Apply { metadata_patch } => target.apply(metadata_patch, live.unwrap_or_default()).await,
+            Action::Apply { metadata_patch } => {
+                let live = live.unwrap_or_default();
+                self.may_replace(key, &live, desired).await?;
+                self.may_own(key, &live)
+                    .await
+                    .map_err(|why| State::Failed(format!("Object {key}: {why}"), None))?;
+                target.apply(metadata_patch, live).await
+            }
         };
         let injected = match current {
             Ok(current) => target.inject(current).await,
@@ -246,6 +255,14 @@ impl<'a> Executor<'a> {
             let changed = written && before != Some(observation_digest(&current, desired));
             Step { current, written, changed }
         }))
+    }
+
+    /// Checks the stored objects of a CRD once more, if they decided about its changes.
+    async fn may_replace(&self, key: &ObjectKey, live: &Value, desired: &Value) -> Result<(), State> {
+        let refusal =
+            if key.is_crd() { self.crd_changes.refusal(&self.client, live, desired).await } else { None };
+        let failed = |why| State::Failed(format!("Object {key}: {why}"), Some(Obstacle::StoredObjects));
+        refusal.map_or(Ok(()), |why| Err(failed(why)))
     }
 
     /// What it means for an object that its kind was not found.
@@ -266,59 +283,11 @@ impl<'a> Executor<'a> {
     }
 }
 
-/// An object that is brought to its desired state.
-struct Target<'a> {
-    api: Api<DynamicObject>,
-    key: &'a ObjectKey,
-    desired: &'a Value,
-    injection: Option<&'a Injection>,
-}
-
-impl Target<'_> {
-    /// Creates it; its webhooks have their CA bundle from the first moment.
-    async fn create(&self) -> Result<Value, kube::Error> {
-        let filled = self.injection.map(|injection| injection.fill(self.desired));
-        let filled = filled.unwrap_or_else(|| self.desired.clone());
-        let object: DynamicObject = serde_json::from_value(filled).map_err(kube::Error::SerdeError)?;
-        value(&bounded(self.api.create(&post_as(OBJECT_FIELD_MANAGER), &object)).await?)
-    }
-
-    /// Applies the version that was read, or that the patch has made of it. Revisions share a field manager: without the
-    /// version, an older one that has not seen the newer one take the object over would take it back.
-    async fn apply(&self, metadata_patch: Vec<Value>, live: Value) -> Result<Value, kube::Error> {
-        let current = if !metadata_patch.is_empty() {
-            let patch =
-                serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
-            let params = patch_as(OBJECT_FIELD_MANAGER);
-            value(&bounded(self.api.patch(&self.key.name, &params, &Patch::Json::<()>(patch))).await?)?
-        } else if self.injection.is_some_and(|injection| injection.fits(&live)) {
-            // Kept by its own manager first, so that this apply does not take it away for a moment.
-            self.inject(live).await?
-        } else {
-            live
-        };
-        let mut desired = self.desired.clone();
-        desired["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
-        let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();
-        value(&bounded(self.api.patch(&self.key.name, &params, &Patch::Apply(desired))).await?)
-    }
-
-    /// Gives its webhooks their CA bundle, under a field manager of its own.
-    async fn inject(&self, current: Value) -> Result<Value, kube::Error> {
-        let Some(injection) = self.injection.filter(|injection| !injection.is_done(&current)) else {
-            return Ok(current);
-        };
-        let params = PatchParams::apply(WEBHOOK_CERTIFICATES_FIELD_MANAGER).force();
-        let patch = Patch::Apply(injection.patch(self.desired));
-        value(&bounded(self.api.patch(&self.key.name, &params, &patch)).await?)
-    }
-}
-
 pub(crate) async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
     bounded(api.get_opt(name)).await?.map(|object| value(&object)).transpose()
 }
 
-fn value(object: &DynamicObject) -> Result<Value, kube::Error> {
+pub(super) fn value(object: &DynamicObject) -> Result<Value, kube::Error> {
     serde_json::to_value(object).map_err(kube::Error::SerdeError)
 }
 

@@ -17,6 +17,7 @@ use olm_text::one_line;
 use serde_json::json;
 
 use crate::cluster_object_set::Context;
+use crate::facts::readable;
 
 /// The siblings of a revision.
 pub(crate) struct Siblings {
@@ -28,7 +29,7 @@ pub(crate) struct Siblings {
 /// Those that the watch shows.
 pub(crate) fn known(cx: &Context, set: &ClusterObjectSet) -> Siblings {
     let state = cx.sets.state();
-    let known = siblings(set, state.iter().filter_map(|guarded| guarded.0.as_ref().ok()));
+    let known = siblings(set, readable(&state));
     Siblings { known, present: None }
 }
 
@@ -57,7 +58,7 @@ pub(crate) enum OtherOwner {
 pub(crate) fn other_owner(cx: &Context, kind: &str, name: &str) -> OtherOwner {
     let is_it = |set: &&ClusterObjectSet| kind == ClusterObjectSet::kind(&()) && set.name_any() == name;
     let state = cx.sets.state();
-    let set = state.iter().filter_map(|guarded| guarded.0.as_ref().ok()).find(is_it);
+    let set = readable(&state).find(is_it);
     match set.and_then(|set| revision_of(&set.metadata)) {
         Some(extension) => OtherOwner::Extension(extension.name.to_owned()),
         None => OtherOwner::Object(one_line(&format!("{kind} {name}")).into_owned()),
@@ -70,7 +71,7 @@ pub(crate) fn other_owner(cx: &Context, kind: &str, name: &str) -> OtherOwner {
 /// The API server's answer.
 pub(crate) async fn archive_older(cx: &Context, set: &ClusterObjectSet) -> Result<(), String> {
     let state = cx.sets.state();
-    let others = state.iter().filter_map(|guarded| guarded.0.as_ref().ok());
+    let others = readable(&state);
     let mut older: Vec<String> = others
         .filter(|other| is_sibling(set, other) && other.spec.revision < set.spec.revision)
         .filter(|other| other.spec.lifecycle_state == LifecycleState::Active)

@@ -13,16 +13,16 @@ use crate::{
 };
 
 /// A program over a server, for a test that waits for what comes of a change.
-struct World {
-    server: ApiServer,
-    content: Arc<Content>,
-    changes: broadcast::Sender<CatalogChanged>,
+pub(super) struct World {
+    pub(super) server: ApiServer,
+    pub(super) content: Arc<Content>,
+    pub(super) changes: broadcast::Sender<CatalogChanged>,
     folder: tempfile::TempDir,
 }
 
 impl World {
     /// A catalog with one version.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         keep_bundles(folder.path());
         let server = ApiServer::new(0);
@@ -31,7 +31,7 @@ impl World {
     }
 
     /// Runs the program for some minutes.
-    async fn run(&self, during: impl AsyncFnOnce()) {
+    pub(super) async fn run(&self, during: impl AsyncFnOnce()) {
         let stop = CancellationToken::new();
         let parts = (&self.content, &self.changes);
         let work = start(&self.server, (1, 1), self.folder.path(), parts, &stop);
@@ -41,7 +41,7 @@ impl World {
     }
 
     /// Status and message of `Ready`.
-    fn ready(&self) -> (String, String) {
+    pub(super) fn ready(&self) -> (String, String) {
         let objects = self.server.objects();
         let all = objects.iter().map(|text| serde_json::from_str::<Value>(text).unwrap());
         let extension = all.into_iter().find(|object| object["kind"] == "ClusterExtension").unwrap();
@@ -52,12 +52,12 @@ impl World {
     }
 }
 
-async fn minutes(count: u64) {
+pub(super) async fn minutes(count: u64) {
     tokio::time::sleep(Duration::from_mins(count)).await;
 }
 
 /// Gathering, and some requests one after another.
-async fn a_moment() {
+pub(super) async fn a_moment() {
     tokio::time::sleep(Duration::from_secs(20)).await;
 }
 

@@ -35,6 +35,10 @@ struct Ended {
     faults: u64,
     started: u64,
     writes: u64,
+    /// Updates that a policy was asked about.
+    updates: u64,
+    /// Revisions that took the place of one that failed.
+    returns: u64,
 }
 
 fn run(seed: u64, rates: Rates, folder: &Path, quiet: bool) -> Ended {
@@ -68,6 +72,8 @@ fn run(seed: u64, rates: Rates, folder: &Path, quiet: bool) -> Ended {
             faults: run.server.faults(),
             started: run.started,
             writes: run.server.properties().writes,
+            updates: run.server.properties().consent.updates,
+            returns: run.server.properties().consent.returns,
             history: run.history,
         }
     })
@@ -120,7 +126,7 @@ fn every_run_ends_as_one_without_faults() {
     let first = first.unwrap_or(SEED);
     let next = AtomicU64::new(first);
     let failures = Mutex::new(BTreeMap::new());
-    let totals = Mutex::new((Duration::ZERO, 0, 0, 0));
+    let totals = Mutex::new((Duration::ZERO, 0, 0, 0, 0, 0));
     let began = std::time::Instant::now();
     let workers = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -139,6 +145,8 @@ fn every_run_ends_as_one_without_faults() {
                     totals.1 += ended.faults;
                     totals.2 += ended.started;
                     totals.3 += ended.writes;
+                    totals.4 += ended.updates;
+                    totals.5 += ended.returns;
                     if let Some(text) = wrong {
                         failures.lock().unwrap().insert(seed, text);
                     }
@@ -146,12 +154,14 @@ fn every_run_ends_as_one_without_faults() {
             });
         }
     });
-    let (time, faults, processes, writes) = totals.into_inner().unwrap();
+    let (time, faults, processes, writes, updates, returns) = totals.into_inner().unwrap();
     println!(
-        "{runs} runs, {:.0} simulated hours, {faults} faults, {processes} processes, {writes} writes, {:.0} ms a run",
+        "{runs} runs, {:.0} simulated hours, {faults} faults, {processes} processes, {writes} writes, {updates} updates under a policy, {returns} returns, {:.0} ms a run",
         time.as_secs_f64() / 3600.0,
         began.elapsed().as_secs_f64() * 1000.0 / u32::try_from(runs).map_or(f64::MAX, f64::from),
     );
+    assert!(runs < 100 || updates > 0, "no policy was asked about an update");
+    assert!(runs < 500 || returns > 0, "nothing took the place of what failed");
     let failures = failures.into_inner().unwrap();
     for (seed, text) in failures.iter().take(3) {
         println!(

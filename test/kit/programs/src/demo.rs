@@ -1,6 +1,6 @@
 //! What the demo needs, and how it is built: Go and Rust side by side, only what is missing.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::{
     Progress, cargo,
@@ -9,38 +9,46 @@ use crate::{
 };
 
 const ALL: [[Tool; 3]; 2] = [API_SERVER, CONTROLLERS];
-/// The programs of this workspace that the demo runs.
-const RUST: [&str; 14] = [
-    "--locked",
-    "-p",
-    "operator-controller",
-    "-p",
-    "olm-cli",
-    "-p",
-    "olm-test",
-    "--bin",
-    "operator-controller",
-    "--bin",
-    "olm",
-    "--bin",
-    "olm-test-supervisor",
-    "--bin",
-];
+/// The packages and programs of this workspace that the demo runs.
+const PACKAGES: [&str; 3] = ["operator-controller", "olm-cli", "olm-test"];
+const PROGRAMS: [&str; 4] = ["operator-controller", "olm", "olm-test-supervisor", "olm-demo"];
 
 /// Builds what the demo needs and does not have.
 pub fn build() -> Result<()> {
     let tools = Tools::find_for_demo()?;
+    let own = std::env::current_exe().context("finding the folder of the programs")?;
+    let folder = own.parent().context("the program has no folder")?;
     let go = needs_go(&tools, &Machine::look())?;
+    let rust = PROGRAMS.iter().any(|program| !folder.join(program).is_file());
+    let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
+    let arguments: Vec<&str> = ["--locked"]
+        .into_iter()
+        .chain(packages)
+        .chain(PROGRAMS.iter().flat_map(|one| ["--bin", one]))
+        .collect();
     Progress::during(|progress| {
+        if let Some(text) = announcement(go, rust) {
+            progress.line(text);
+        }
         // Of two failures the second is that of the part that was stopped.
         let first = |built: Result<()>| if built.is_err() && !progress.fail() { Ok(()) } else { built };
         std::thread::scope(|scope| {
             let go = scope.spawn(|| first(if go { tools.build(&ALL.concat(), progress) } else { Ok(()) }));
-            let rust = first(cargo::build(&[&RUST[..], &["olm-demo"]].concat(), progress));
+            let rust = first(cargo::build(&arguments, progress));
             let go = go.join().unwrap_or_else(|_| Err(anyhow::anyhow!("building the Go programs panicked")));
             rust.and(go)
         })
     })
+}
+
+/// How long building takes on a machine with a few cores, if something is missing.
+fn announcement(go: bool, rust: bool) -> Option<&'static str> {
+    match (go, rust) {
+        (false, false) => None,
+        (true, false) => Some("Building the control plane, once. It takes 5 to 15 minutes."),
+        (false, true) => Some("Building the programs, once. It takes 5 to 15 minutes."),
+        (true, true) => Some("Building everything, once. It takes 10 to 30 minutes."),
+    }
 }
 
 /// What there is on this machine.
@@ -79,6 +87,16 @@ fn needs_go(tools: &Tools, machine: &Machine) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_announced_only_when_something_is_missing() {
+        assert_eq!(announcement(false, false), None);
+        assert!(
+            [(true, false), (false, true), (true, true)]
+                .iter()
+                .all(|&(go, rust)| announcement(go, rust).is_some())
+        );
+    }
 
     #[test]
     fn go_is_asked_for_only_when_something_must_be_built() {

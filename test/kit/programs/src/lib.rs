@@ -1,10 +1,12 @@
-//! The Go programs that tests and the demo use: where they are, and how those that are missing are built.
+//! What tests and the demo need from the machine: the Go programs, built where they are missing, and data, reported where
+//! they are absent.
 //!
 //! Has few dependencies, because it is compiled before everything else: [`demo`] then builds Go and Rust programs side
 //! by side and shows how far they are.
 
 pub mod cargo;
 pub mod controlplane;
+pub mod data;
 pub mod demo;
 mod go_module;
 mod progress;

@@ -1,4 +1,4 @@
-//! Disks that are full: the old content stays, nothing is left behind, and it heals when there is room.
+//! Disks that are full: the old content stays, nothing is left behind, and it recovers when there is room.
 
 use olm_test::{instance::Settings, prelude::*};
 
@@ -58,7 +58,7 @@ async fn files_may_not_grow() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_file_system_is_full() -> Result<()> {
     let Some(unshare) = unshare() else {
-        println!("skipped: this machine lets nobody mount a file system of their own");
+        olm_test::data::skip("this machine allows no mount namespace (unshare)");
         return Ok(());
     };
     let alone = Alone::take().await?;

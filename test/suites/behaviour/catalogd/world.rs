@@ -1,6 +1,6 @@
 //! The shared cluster with a catalogd in it, and what a test does with it.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, ops::Deref};
 
 use k8s_openapi::api::events::v1::Event;
 use olm_api::v1::ClusterCatalogStatus;
@@ -64,17 +64,24 @@ impl Registries {
 /// A control plane, registries, and a catalogd behind a proxy.
 pub(crate) struct World {
     pub(crate) catalogd: Catalogd,
-    pub(crate) registries: Registries,
     pub(crate) proxy: ConnectProxy,
     /// Folder of authorities for registries.
     pub(crate) authorities: PathBuf,
-    pub(crate) cluster: Cluster,
+    site: Alone,
+}
+
+impl Deref for World {
+    type Target = Alone;
+
+    fn deref(&self) -> &Alone {
+        &self.site
+    }
 }
 
 impl World {
     async fn start() -> Result<Self> {
-        let options = Options { nodes: 0, ..Options::default() };
-        let (cluster, registries) = tokio::try_join!(Cluster::start(options), Registries::start())?;
+        let site = Alone::start().await?;
+        let registries = &site.registries;
         let proxy = ConnectProxy::start()?;
         let authorities = registries.directory.path().join("authorities");
         std::fs::create_dir(&authorities)?;
@@ -87,9 +94,8 @@ impl World {
             .env("NO_PROXY", "127.0.0.1,localhost")
             .arg(format!("--pull-cas-dir={}", authorities.display()))
             .arg(format!("--global-pull-secret={SYSTEM_NAMESPACE}/{PULL_SECRET}"));
-        install(&cluster)?;
-        let catalogd = Catalogd::start(&cluster, &settings).await?;
-        Ok(Self { catalogd, registries, proxy, authorities, cluster })
+        let catalogd = Catalogd::start(&site.cluster, &settings).await?;
+        Ok(Self { catalogd, proxy, authorities, site })
     }
 
     /// The world that tests share which do not disturb each other.
@@ -117,22 +123,24 @@ impl World {
     }
 }
 
-/// A cluster and registries for tests that start catalogds of their own, one test after another.
+/// A cluster and registries: under a [`World`], or for tests that start catalogds of their own, one test after another.
 pub(crate) struct Alone {
-    pub(crate) cluster: Cluster,
     pub(crate) registries: Registries,
+    pub(crate) cluster: Cluster,
 }
 
 impl Alone {
+    async fn start() -> Result<Self> {
+        let options = Options { nodes: 0, ..Options::default() };
+        let (cluster, registries) = tokio::try_join!(Cluster::start(options), Registries::start())?;
+        install(&cluster)?;
+        Ok(Self { registries, cluster })
+    }
+
     /// Waits for its turn.
     pub(crate) async fn take() -> Result<MutexGuard<'static, Self>> {
         static SHARED: OnceCell<Mutex<Alone>> = OnceCell::const_new();
-        let start = || async {
-            let options = Options { nodes: 0, ..Options::default() };
-            let (cluster, registries) = tokio::try_join!(Cluster::start(options), Registries::start())?;
-            install(&cluster)?;
-            anyhow::Ok(Mutex::new(Self { cluster, registries }))
-        };
+        let start = || async { Self::start().await.map(Mutex::new) };
         Ok(SHARED.get_or_try_init(start).await?.lock().await)
     }
 }

@@ -4,7 +4,11 @@ use k8s_openapi::api::{
     core::v1::{Pod, Service},
     networking::v1::NetworkPolicy,
 };
-use olm_test::{classic::Source, prelude::*};
+use olm_test::{
+    catalog::{self, Entry},
+    classic::{self, Source},
+    prelude::*,
+};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 
 use crate::{
@@ -15,77 +19,41 @@ use crate::{
 /// A source that cannot work: name, annotations, spec, state of the connection, reason, and part of the message.
 type Case = (&'static str, Value, Value, &'static str, &'static str, &'static str);
 
+/// A source without content, of which upstream has no reason.
+fn fails(name: &'static str, spec: Value, text: &'static str) -> Case {
+    (name, json!({}), spec, "TRANSIENT_FAILURE", "", text)
+}
+
 fn cases([absent, invalid]: [String; 2], [dead_address, nonsense_address]: [String; 2]) -> Vec<Case> {
+    let image = |name, image: &str, text| fails(name, json!({"sourceType": "grpc", "image": image}), text);
+    let address =
+        |name, address: &str, text| fails(name, json!({"sourceType": "grpc", "address": address}), text);
+    let map = |name, map: &str, text| fails(name, json!({"sourceType": "internal", "configMap": map}), text);
     let template = json!({"olm.catalogImageTemplate": "registry/c:{kube_minor}"});
     let spec_invalid = "SpecInvalidError";
+    let polled = json!({"sourceType": "grpc", "address": dead_address, "updateStrategy": unreadable()});
+    let absent_map = json!({"sourceType": "configmap", "configMap": "absent"});
     vec![
-        (
-            "no-image",
-            json!({}),
-            json!({"sourceType": "grpc", "image": absent}),
-            "TRANSIENT_FAILURE",
-            "",
-            "classic-absent",
-        ),
-        (
-            "no-catalog",
-            json!({}),
-            json!({"sourceType": "grpc", "image": invalid}),
-            "TRANSIENT_FAILURE",
-            "",
-            "error storing fbc",
-        ),
+        image("no-image", &absent, "classic-absent"),
+        image("no-catalog", &invalid, "error storing fbc"),
+        image("no-reference", "Registry/C:", "Registry/C:"),
         ("no-template", template, json!({"sourceType": "grpc"}), "", spec_invalid, "image and address unset"),
         ("no-type", json!({}), json!({"sourceType": "http"}), "", spec_invalid, "unknown sourcetype: http"),
-        (
-            "no-server",
-            json!({}),
-            json!({"sourceType": "grpc", "address": dead_address}),
-            "TRANSIENT_FAILURE",
-            "",
-            "Check spec.address",
-        ),
-        (
-            "no-grpc",
-            json!({}),
-            json!({"sourceType": "grpc", "address": nonsense_address}),
-            "TRANSIENT_FAILURE",
-            "",
-            "no gRPC server",
-        ),
-        (
-            "no-node",
-            json!({}),
-            json!({"sourceType": "grpc", "address": "169.254.169.254:80"}),
-            "TRANSIENT_FAILURE",
-            "",
-            "are not asked",
-        ),
-        (
-            "no-port",
-            json!({}),
-            json!({"sourceType": "grpc", "address": "host"}),
-            "TRANSIENT_FAILURE",
-            "",
-            "not of the form host:port",
-        ),
-        (
-            "no-yaml",
-            json!({}),
-            json!({"sourceType": "configmap", "configMap": "broken"}),
-            "TRANSIENT_FAILURE",
-            "",
-            "is not YAML",
-        ),
-        (
-            "no-map",
-            json!({}),
-            json!({"sourceType": "configmap", "configMap": "absent"}),
-            "",
-            "ConfigMapError",
-            "failed to get catalog config map absent",
-        ),
+        address("no-server", &dead_address, "Check spec.address"),
+        address("no-grpc", &nonsense_address, "no gRPC server"),
+        address("no-node", "169.254.169.254:80", "are not asked"),
+        address("no-port", "host", "not of the form host:port"),
+        ("no-interval", json!({}), polled, "TRANSIENT_FAILURE", "InvalidIntervalError", "Check spec.address"),
+        map("no-yaml", "broken", "is not YAML"),
+        map("no-packages", "empty", "the ConfigMap has no packages"),
+        map("no-version", "dangling", "lamp.v9.0.0"),
+        ("no-map", json!({}), absent_map, "", "ConfigMapError", "failed to get catalog config map absent"),
     ]
+}
+
+/// A strategy whose interval cannot be read.
+fn unreadable() -> Value {
+    json!({"registryPoll": {"interval": "45mError.code"}})
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,7 +73,10 @@ async fn every_fault_has_upstreams_state_and_a_sentence_and_stops_no_other_sourc
     let invalid = world.images.push_catalog("{\"schema\": \"olm.package\", ", "classic-invalid:v1").await?;
     let maps: Api<ConfigMap> = Api::namespaced(world.cluster.client().await?, &namespace);
     let broken = json!({"packages": "[{packageName: lamp"});
-    maps.create(&PostParams::default(), &config_map(&namespace, "broken", &broken)?).await?;
+    let dangling = json!({"packages": data("lamp", "9.0.0")["packages"]});
+    for (name, data) in [("broken", broken), ("empty", json!({"packages": "[]"})), ("dangling", dangling)] {
+        maps.create(&PostParams::default(), &config_map(&namespace, name, &data)?).await?;
+    }
     let images = [world.tagged("classic-absent:v1"), invalid];
     let cases = cases(images, [dead_address, nonsense_address]);
     let mut sources = Vec::new();
@@ -122,6 +93,69 @@ async fn every_fault_has_upstreams_state_and_a_sentence_and_stops_no_other_sourc
         ensure!(message.contains(text), "{}: {message}", source.name);
     }
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_in_a_part_of_a_source_is_reported_beside_what_is_served() -> Result<()> {
+    let world = World::shared().await?;
+    let namespace = world.namespace("partly").await?;
+    let maps: Api<ConfigMap> = Api::namespaced(world.cluster.client().await?, &namespace);
+    maps.create(&PostParams::default(), &config_map(&namespace, "content", &data("lamp", "1.0.0"))?).await?;
+    let image = world.catalog("lamp", "1.0.0", "classic-partly:v1").await?;
+    let create = async |name: &str, annotations: Value, spec: Value| {
+        Source::create(&world.cluster, &namespace, name, annotations, spec).await
+    };
+    let polled = json!({"sourceType": "internal", "configMap": "content", "updateStrategy": unreadable()});
+    let polled = create("polled", json!({}), polled).await?;
+    polled.shows("READY", "InvalidIntervalError", "True/Serving").await?;
+    let message = polled.status().await?.message.unwrap_or_default();
+    ensure!(message.contains("Using the default value of 15m0s instead"), "{message}");
+    polled.patch(json!({"spec": {"updateStrategy": null}})).await?;
+    polled.shows("READY", "", "True/Serving").await?;
+
+    let template = json!({"olm.catalogImageTemplate": "r/c:v{kube_major_version}.{x}"});
+    let templated = create("templated", template, json!({"sourceType": "grpc", "image": image})).await?;
+    templated.shows("READY", "", "True/Serving").await?;
+    let conditions = templated.status().await?.conditions;
+    let filled = conditions.iter().find(|one| one.type_ == "ResolvedImage").context("no ResolvedImage")?;
+    ensure!(filled.status == "False" && filled.message == "r/c:v1.{x}", "{filled:?}");
+
+    let target =
+        json!({"sourceType": "grpc", "image": image, "grpcPodConfig": {"memoryTarget": 104_857_600}});
+    create("numeric", json!({}), target).await?.shows("READY", "", "True/Serving").await?;
+
+    // No Service can have its name.
+    let long = create(&"l".repeat(64), json!({}), json!({"sourceType": "grpc", "image": image})).await?;
+    let message = long.shows("", "RegistryServerError", "True/ServingEarlierContent").await?;
+    ensure!(message.contains("at most 63 characters"), "{message}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packages_and_bundles_that_are_left_out_are_named_and_the_others_are_served() -> Result<()> {
+    let world = World::shared().await?;
+    let namespace = world.namespace("left-out").await?;
+    let lamp = catalog::chain("lamp", &[("1.0.0", "r/lamp:v1")]);
+    // Two heads, which opm would serve nothing for.
+    let bulbs = ["1.0.0", "2.0.0"].map(|version| (Entry::new("bulb", version), "r/bulb:v1".to_owned()));
+    let content = format!("{lamp}{}", catalog::text(&bulbs));
+    let image = world.images.push_catalog(&content, "classic-left-out:v1").await?;
+    let spec = json!({"sourceType": "grpc", "image": image});
+    let source = Source::create(&world.cluster, &namespace, "partial", json!({}), spec).await?;
+    let message = source.shows("READY", "", "True/Serving").await?;
+    ensure!(message.contains(". Invalid packages are left out: bulb ("), "{message}");
+    wait::until("the valid package", DEADLINE, || async {
+        let packages = classic::listed_packages(&world.cluster, &namespace, "partial").await?;
+        wait::check(packages == ["lamp"], || format!("{packages:?}"))
+    })
+    .await?;
+    let image = world.images.push_catalog(&lamp, "classic-left-out:v2").await?;
+    source.patch(json!({"spec": {"image": image}})).await?;
+    wait::until("nothing to be left out", DEADLINE, || async {
+        let message = source.shows("READY", "", "True/Serving").await?;
+        wait::check(!message.contains("left out"), || message.clone())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Subscriptions that cannot be followed: each says why and what helps, and none stops another one.
 
 use k8s_openapi::api::core::v1::Event;
-use olm_api_classic::{OperatorGroup, Subscription};
+use olm_api_classic::{CatalogSource, OperatorGroup, Subscription};
 use olm_test::{catalog, classic::Source, prelude::*};
 
 use crate::tenant::{CATALOG, Tenant};
@@ -88,6 +88,7 @@ async fn every_fault_has_upstreams_condition_and_a_sentence_and_stops_no_other_s
         let about = |event: &Event| {
             event.involved_object.name.as_ref() == Some(&tenant.namespace)
                 && event.reason.as_deref() == Some("ResolutionFailed")
+                && event.message.as_ref().is_some_and(|note| note.contains("Did you mean"))
         };
         wait::check(all.iter().any(about), || format!("{} Events", all.len()))
     })
@@ -125,6 +126,10 @@ async fn a_catalog_that_is_down_stops_those_that_need_it() -> Result<()> {
     tenant.subscribe("lamp", json!({})).await?;
     let message = tenant.shows("torch", "ResolutionFailed", "True/ErrorPreventedResolution").await?;
     ensure!(message.contains(&format!("error using catalogsource {}/down: ", tenant.namespace)), "{message}");
+    let ready = tenant.shows("torch", "Ready", "False/ErrorPreventedResolution").await?;
+    let remedy =
+        format!("correct CatalogSource {}/down, whose status says more, or delete it", tenant.namespace);
+    ensure!(ready.contains(&remedy), "{ready}");
     tenant.install("lamp", "lamp.v1.0.0").await?;
     let unhealthy =
         tenant.shows("torch", "CatalogSourcesUnhealthy", "True/UnhealthyCatalogSourceFound").await?;
@@ -136,6 +141,43 @@ async fn a_catalog_that_is_down_stops_those_that_need_it() -> Result<()> {
     let image = tenant.world.images.push_catalog(&text, &format!("{}-late:v1", tenant.namespace)).await?;
     down.patch(json!({"spec": {"image": image}})).await?;
     tenant.install("torch", "torch.v1.0.0").await?;
+    Ok(())
+}
+
+/// What the other catalog could offer instead is not known until it is read, or gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_deletion_of_an_unhealthy_catalog_restores_operations() -> Result<()> {
+    let tenant = Tenant::new("unhealthy").await?;
+    let (images, cluster) = (&tenant.world.images, &tenant.world.cluster);
+    let group = format!("{}.example.com", tenant.namespace);
+    let plug = json!({"group": group, "version": "v1", "kind": "Plug"});
+    tenant.offer(&[small("lamp", "1.0.0").property("olm.gvk.required", plug)]).await?;
+    let bundle = small("plug", "1.0.0").brings(&group, "Plug");
+    let pushed = images.push_made(&bundle, &format!("{}-plug:v1", tenant.namespace)).await?;
+    let text = catalog::text(&[(bundle.entry.clone(), pushed)]);
+    let image = images.push_catalog(&text, &format!("{}-plugs:v1", tenant.namespace)).await?;
+    let spec = json!({"sourceType": "grpc", "image": image});
+    Source::create(cluster, &tenant.namespace, "plugs", json!({}), spec)
+        .await?
+        .shows("READY", "", "True/Serving")
+        .await?;
+    let image = tenant.world.tagged(&format!("{}-absent:v1", tenant.namespace));
+    let spec = json!({"sourceType": "grpc", "image": image});
+    let down = Source::create(cluster, &tenant.namespace, "down", json!({}), spec).await?;
+    down.shows("TRANSIENT_FAILURE", "", "False/Failed").await?;
+    tenant.subscribe("lamp", json!({})).await?;
+    let failed = tenant.shows("lamp", "ResolutionFailed", "True/ErrorPreventedResolution").await?;
+    ensure!(failed.contains(&format!("error using catalogsource {}/down: ", tenant.namespace)), "{failed}");
+    let unhealthy =
+        tenant.shows("lamp", "CatalogSourcesUnhealthy", "True/UnhealthyCatalogSourceFound").await?;
+    ensure!(unhealthy.contains(&format!("{}/down", tenant.namespace)), "{unhealthy}");
+    let ready = tenant.shows("lamp", "Ready", "False/ErrorPreventedResolution").await?;
+    ensure!(ready.contains("or delete it if nothing needs it"), "{ready}");
+    let sources: Api<CatalogSource> = tenant.api();
+    sources.delete("down", &DeleteParams::default()).await?;
+    tenant.install("lamp", "lamp.v1.0.0").await?;
+    tenant.shows("lamp", "CatalogSourcesUnhealthy", "False/").await?;
+    ensure!(tenant.condition("lamp", "ResolutionFailed").await?.is_none());
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! What `olm` says of CatalogSources and Subscriptions.
 
-use olm_api_classic::InstallPlan;
+use olm_api_classic::{ClusterServiceVersion, InstallPlan};
 use olm_test::{bundle, classic::Source, cli::olm, prelude::*};
 
 use crate::{
@@ -19,7 +19,7 @@ async fn olm_lists_and_explains_catalog_sources() -> Result<()> {
     let source = Source::create(&world.cluster, &namespace, "maps", json!({}), spec).await?;
     source.shows("READY", "", "True/Serving").await?;
     let kubeconfig = world.cluster.kubeconfig_admin();
-    let counted = "0 Subscriptions and 0 ClusterServiceVersions of OLM Classic";
+    let counted = "0 Subscriptions, 0 ClusterServiceVersions, 0 complete InstallPlans of OLM Classic";
     let ready = format!("CatalogSource {namespace}/maps is READY");
     let parts = [ready.as_str(), counted];
     // The other kinds are served a moment after this one.
@@ -38,11 +38,8 @@ async fn olm_lists_and_explains_catalog_sources() -> Result<()> {
     ensure!(absent.errors.contains("there is no CatalogSource"), "{}", absent.errors);
     let wrong = olm(&kubeconfig, &["explain", "lamp", "maps"]).await?;
     wrong.ensure(1, &[])?;
-    ensure!(
-        wrong.errors.contains("or subscription, installplan or catalogsource and a name"),
-        "{}",
-        wrong.errors
-    );
+    let kinds = "or clustercatalog, subscription, installplan, csv or catalogsource and a name";
+    ensure!(wrong.errors.contains(kinds), "{}", wrong.errors);
     Ok(())
 }
 
@@ -78,9 +75,119 @@ async fn olm_explains_subscriptions() -> Result<()> {
         "  + lamp.v1.0.0 in channel stable: chosen",
     ];
     olm(&kubeconfig, &why).await?.ensure(0, &parts)?;
+    // Resolved together with the other Subscription, as olm-classic does with the same flag, it has no solution.
+    let together = [&why[..], &["--resolution=namespace"]].concat();
+    let together = olm(&kubeconfig, &together).await?;
+    together.ensure(0, &["Candidates"])?;
+    ensure!(!together.text.contains("lamp.v1.0.0 in channel stable: chosen"), "{}", together.text);
     let absent = olm(&kubeconfig, &["explain", "sub", "none", "-n", namespace]).await?;
     absent.ensure(1, &[])?;
     ensure!(absent.errors.contains("there is no Subscription"), "{}", absent.errors);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn olm_shows_what_runs_and_explains_operators_that_do_not() -> Result<()> {
+    let tenant = Tenant::new("csvs").await?;
+    let crd = json!({"required": [{"name": "bulbs.example.com", "version": "v1", "kind": "Bulb"}]});
+    tenant.offer(&[small("lamp", "1.0.0")]).await?;
+    tenant.subscribe("lamp", json!({})).await?;
+    tenant.subscribe("lampe", json!({})).await?;
+    tenant.shows("lampe", "Ready", "False/ConstraintsNotSatisfiable").await?;
+    tenant.is("lamp", ["AtLatestKnown", "lamp.v1.0.0", "lamp.v1.0.0"]).await?;
+    let csvs = tenant.api::<ClusterServiceVersion>();
+    let mut needy = csvs.get("lamp.v1.0.0").await?;
+    needy.metadata = serde_json::from_value(json!({"name": "needy", "namespace": tenant.namespace}))?;
+    needy.status = None;
+    needy.spec.customresourcedefinitions = Some(serde_json::from_value(crd)?);
+    csvs.create(&PostParams::default(), &needy).await?;
+    let (kubeconfig, namespace) = (tenant.world.cluster.kubeconfig_admin(), &tenant.namespace);
+    let explain = ["explain", "csv", "needy", "-n", namespace];
+    let parts = [
+        "RequirementsNotMet",
+        "What to do",
+        "install the operator that provides a missing kind",
+        "- CustomResourceDefinition bulbs.example.com is NotPresent: CRD is not present",
+    ];
+    wait::until("the explanation", DEADLINE, || async {
+        olm(&kubeconfig, &explain).await?.ensure(0, &parts)
+    })
+    .await?;
+    let json = olm(&kubeconfig, &[&explain[..], &["-o", "json"]].concat()).await?.json()?;
+    ensure!(json["phase"] == "Pending" && json["requirements"][0]["isMet"] == false, "{json}");
+    let subscription = format!("Subscription {namespace}/lamp is AtLatestKnown, lamp.v1.0.0 installed");
+    let other = format!("ClusterServiceVersion {namespace}/lamp.v1.0.0 is ");
+    let pending =
+        format!("ClusterServiceVersion {namespace}/needy is Pending\n  RequirementsNotMet: one or more");
+    let parts = [
+        &subscription,
+        "Did you mean",
+        &other,
+        &pending,
+        "2 Subscriptions, 2 ClusterServiceVersions, 1 complete InstallPlan of OLM Classic",
+    ];
+    olm(&kubeconfig, &["status", "-n", namespace]).await?.ensure(0, &parts)?;
+    olm(&kubeconfig, &["explain", "csv", "lamp.v1.0.0", "-n", namespace])
+        .await?
+        .ensure(0, &["for Subscriptions", "phase"])?;
+    let absent = olm(&kubeconfig, &["explain", "csv", "none", "-n", namespace]).await?;
+    absent.ensure(1, &[])?;
+    ensure!(absent.errors.contains("there is no ClusterServiceVersion"), "{}", absent.errors);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn olm_explains_install_plans() -> Result<()> {
+    let tenant = Tenant::new("explain-ip").await?;
+    let group = format!("{}.example.com", tenant.namespace);
+    let lamp = |version: &str, most: u32| {
+        let size = json!({"size": {"type": "integer", "maximum": most}});
+        small("lamp", version).brings_with(&group, "Lamp", &size)
+    };
+    let bundles = [lamp("1.0.0", 9), lamp("1.1.0", 3).replaces("1.0.0")];
+    tenant.offer(&bundles).await?;
+    let spec = json!({"installPlanApproval": "Manual", "startingCSV": "lamp.v1.0.0"});
+    tenant.subscribe("lamp", spec).await?;
+    let (kubeconfig, namespace) = (tenant.world.cluster.kubeconfig_admin(), tenant.namespace.as_str());
+    let explained = async |plan: &str, parts: &[&str]| {
+        wait::until("olm explain", DEADLINE, async || {
+            olm(&kubeconfig, &["explain", "ip", plan, "-n", namespace]).await?.ensure(0, parts)
+        })
+        .await
+    };
+    let approve = async |plan: &str| {
+        let approved = Patch::Merge(json!({"spec": {"approved": true}}));
+        tenant.api::<InstallPlan>().patch(plan, &PatchParams::default(), &approved).await
+    };
+    tenant.shows("lamp", "Ready", "False/RequiresApproval").await?;
+    let first = tenant.plan("lamp").await?.name_any();
+    let crd = format!("CustomResourceDefinition lamps.{group} of lamp.v1.0.0: Unknown");
+    let waits =
+        ["lamp.v1.0.0", "RequiresApproval", "Manual, not approved", &crd, "Waits for approval", "sha256:"];
+    explained(&first, &waits).await?;
+    approve(&first).await?;
+    explained(&first, &["Complete", "Manual, approved", "Everything is installed."]).await?;
+
+    let kind = kube::api::ApiResource::from_gvk_with_plural(
+        &kube::api::GroupVersionKind::gvk(&group, "v1", "Lamp"),
+        "lamps",
+    );
+    let lamps: Api<DynamicObject> = Api::namespaced_with(tenant.client.clone(), namespace, &kind);
+    let bright = DynamicObject::new("bright", &kind).data(json!({"spec": {"size": 5}}));
+    lamps.create(&PostParams::default(), &bright).await?;
+    tenant.is("lamp", ["UpgradePending", "lamp.v1.1.0", "lamp.v1.0.0"]).await?;
+    let second = tenant.plan("lamp").await?.name_any();
+    approve(&second).await?;
+    let failed = [
+        "Failed",
+        &format!("CustomResourceDefinition lamps.{group} of lamp.v1.1.0: Unknown"),
+        "Installed is False InstallComponentFailed: ",
+        &format!("Change Lamp {namespace}/bright so that it is valid under the new definition."),
+    ];
+    explained(&second, &failed).await?;
+    let absent = olm(&kubeconfig, &["explain", "ip", "none", "-n", namespace]).await?;
+    absent.ensure(1, &[])?;
+    ensure!(absent.errors.contains("there is no InstallPlan"), "{}", absent.errors);
     Ok(())
 }
 

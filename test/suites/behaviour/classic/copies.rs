@@ -4,7 +4,7 @@ use k8s_openapi::api::{core::v1::Namespace, events::v1::Event};
 use olm_api_classic::{ClusterServiceVersion, OLMConfig};
 use olm_test::prelude::*;
 
-use crate::operators::{Operators, Place, state};
+use crate::operators::{Operators, Place, define, provides, state};
 
 impl Place {
     /// The copies of an operator, by namespace.
@@ -80,6 +80,27 @@ async fn an_operator_is_copied_to_the_namespaces_that_its_group_names() -> Resul
     other.shows("a.v1", "Succeeded/Copied").await?;
     place.csvs.delete("a.v1", &DeleteParams::default()).await?;
     other.gone("a.v1").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_keeps_no_api_in_the_list_of_the_group_around_it() -> Result<()> {
+    let world = Operators::shared().await?;
+    define(&world.cluster, "goblets", "Goblet")?;
+    let (place, other) = (world.place("provider").await?, world.place("around").await?);
+    place.group(json!({"targetNamespaces": [place.namespace, other.namespace]})).await?;
+    other.group(json!({"targetNamespaces": [other.namespace]})).await?;
+    place.operator("a.v1", provides("goblets", "Goblet")).await?;
+    other.shows("a.v1", "Succeeded/Copied").await?;
+    let list = json!({"metadata": {"annotations": {"olm.providedAPIs": "Goblet.v1.operators.example.com"}}});
+    other.groups.patch("g", &PatchParams::default(), &Patch::Merge(list)).await?;
+    wait::until("the group to list no API", DEADLINE, || async {
+        let found = other.provided().await?;
+        wait::check(found.is_empty(), || found)
+    })
+    .await?;
+    other.shows("a.v1", "Succeeded/Copied").await?;
+    place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

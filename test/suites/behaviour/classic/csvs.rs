@@ -269,8 +269,6 @@ async fn webhooks_have_a_certificate_a_service_and_the_namespaces_of_the_group()
     ensure!(webhook["clientConfig"]["caBundle"].is_string(), "{webhook}");
     // Without its certificate the operator is installed again, with another one.
     secrets.delete("a-v1-service-cert", &DeleteParams::default()).await?;
-    let patch = Patch::Merge(json!({"metadata": {"labels": {"wake": "up"}}}));
-    place.csvs.patch("a.v1", &PatchParams::default(), &patch).await?;
     wait::until("another certificate", DEADLINE, || async {
         let found = secrets.get_opt("a-v1-service-cert").await?;
         wait::check(found.is_some_and(|found| found.uid() != secret.uid()), || "there is none".to_owned())
@@ -314,7 +312,7 @@ async fn permissions_in_other_namespaces_go_with_the_operator() -> Result<()> {
         world.cluster.create_namespace(&other).await?;
         let targets = json!({"targetNamespaces": [place.namespace, other]});
         place.group(if is_global { json!({}) } else { targets }).await?;
-        let reading = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
+        let reading = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]});
         let name = json!({"name": "runner", "namespace": place.namespace});
         let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": name},

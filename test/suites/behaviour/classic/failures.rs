@@ -131,16 +131,42 @@ async fn a_hostile_catalog_takes_nothing_from_other_subscriptions() -> Result<()
     Ok(())
 }
 
+/// Offers a bundle that a registry with this fault has: the registry, and the repository.
+async fn offer_by(tenant: &Tenant, bundle: &Bundle, fault: Fault) -> Result<(FaultyRegistry, String)> {
+    let images = &tenant.world.images;
+    let repository = format!("{}-lamp", tenant.namespace);
+    images.push_made(bundle, &format!("{repository}:v1")).await?;
+    let registry = FaultyRegistry::start(&tenant.world.registry.url(), None)?;
+    registry.set(&repository, Some(fault));
+    let conf = format!("[[registry]]\nlocation = {:?}\ninsecure = true\n", registry.address());
+    fs::OpenOptions::new().append(true).open(images.registries_conf())?.write_all(conf.as_bytes())?;
+    let image = format!("{}/{repository}:v1", registry.address());
+    let text = catalog::text(&[(bundle.entry.clone(), image)]);
+    let catalog = images.push_catalog(&text, &format!("{}-catalog:v1", tenant.namespace)).await?;
+    let spec = json!({"sourceType": "grpc", "image": catalog});
+    Source::create(&tenant.world.cluster, &tenant.namespace, CATALOG, json!({}), spec).await?;
+    Ok((registry, repository))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_under_way_says_how_far_it_is() -> Result<()> {
+    let tenant = Tenant::new("far").await?;
+    let slow = Fault::Slow(120, Duration::from_secs(1));
+    // Small blobs come at once; what is random stays large when it is compressed.
+    let noise: String = std::iter::repeat_with(fastrand::alphanumeric).take(50_000).collect();
+    let (registry, repository) = offer_by(&tenant, &small("lamp", "1.0.0").data(&noise), slow).await?;
+    tenant.subscribe("lamp", json!({})).await?;
+    let pulling = format!("True/UnpackingInProgress pulling {}/{repository}:v1: ", registry.address());
+    let found = tenant.shows("lamp", "BundleUnpacking", &pulling).await?;
+    ensure!(found.contains(" MB, 0 of ") && found.ends_with(" layers"), "{found}");
+    let ready = tenant.shows("lamp", "Ready", "False/Unpacking pulling ").await?;
+    ensure!(ready.ends_with(" layers."), "{ready}");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pull_that_takes_too_long_is_ended_and_made_again() -> Result<()> {
     let tenant = Tenant::new("late").await?;
-    let (bundle, repository) = (small("lamp", "1.0.0"), format!("{}-lamp", tenant.namespace));
-    tenant.world.images.push_made(&bundle, &format!("{repository}:v1")).await?;
-    let slow = FaultyRegistry::start(&tenant.world.registry.url(), None)?;
-    slow.set(&repository, Some(Fault::Hang));
-    let conf = format!("[[registry]]\nlocation = {:?}\ninsecure = true\n", slow.address());
-    let path = tenant.world.images.registries_conf();
-    fs::OpenOptions::new().append(true).open(path)?.write_all(conf.as_bytes())?;
     let annotate = async |timeout: &str| {
         let annotations = json!({
             "operatorframework.io/bundle-unpack-timeout": timeout,
@@ -150,12 +176,7 @@ async fn a_pull_that_takes_too_long_is_ended_and_made_again() -> Result<()> {
         tenant.api::<OperatorGroup>().patch("group", &PatchParams::default(), &change).await
     };
     annotate("2s").await?;
-    let image = format!("{}/{repository}:v1", slow.address());
-    let text = catalog::text(&[(bundle.entry.clone(), image)]);
-    let catalog =
-        tenant.world.images.push_catalog(&text, &format!("{}-catalog:v1", tenant.namespace)).await?;
-    let spec = json!({"sourceType": "grpc", "image": catalog});
-    Source::create(&tenant.world.cluster, &tenant.namespace, CATALOG, json!({}), spec).await?;
+    let (slow, repository) = offer_by(&tenant, &small("lamp", "1.0.0"), Fault::Hang).await?;
     tenant.subscribe("lamp", json!({})).await?;
     let failed = tenant.shows("lamp", "BundleUnpackFailed", "True/BundleUnpackFailed").await?;
     ensure!(failed.contains("Bundle unpacking failed - DeadlineExceeded: "), "{failed}");
@@ -200,6 +221,8 @@ async fn subscriptions_plans_and_resolutions_are_counted_under_upstreams_names()
         ensure!(count(&text, "subscription_sync_total", &labels) > 0, "no sync");
         ensure!(count(&text, "subscription_count", &[]) >= 2, "no Subscriptions");
         ensure!(count(&text, "install_plan_count", &[]) >= 1, "no InstallPlans");
+        let source = ["name=\"cat\"", &format!("namespace=\"{}\"", tenant.namespace)];
+        ensure!(count(&text, "catalog_source_snapshots_total", &source) >= 1, "no snapshot");
         Ok(())
     })
     .await?;

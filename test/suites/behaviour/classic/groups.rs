@@ -72,6 +72,27 @@ async fn several_groups_stop_an_operator_until_one_is_left() -> Result<()> {
     .await
 }
 
+/// The later of two operators of a namespace that own one kind fails for as long as the other one is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_operators_of_a_namespace_do_not_own_one_kind() -> Result<()> {
+    let world = Operators::shared().await?;
+    define(&world.cluster, "blinds", "Blind")?;
+    let place = world.place("owners").await?;
+    place.group(json!({"targetNamespaces": [place.namespace]})).await?;
+    place.operator("a.v1", provides("blinds", "Blind")).await?;
+    place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
+    place.operator("b.v1", provides("blinds", "Blind")).await?;
+    let failed = place.shows("b.v1", "Failed/OwnerConflict").await?;
+    let message = failed.status.and_then(|status| status.message).unwrap_or_default();
+    ensure!(message == "conflicting CRD owner in namespace", "{message}");
+    ensure!(place.deployments.get_opt("b-v1").await?.is_none(), "it runs");
+    place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
+    place.csvs.delete("a.v1", &DeleteParams::default()).await?;
+    place.gone("a.v1").await?;
+    place.shows("b.v1", "Succeeded/InstallSucceeded").await?;
+    Ok(())
+}
+
 /// The outcomes of the rules of intersection on a real API server.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_groups_do_not_provide_one_api_in_a_namespace() -> Result<()> {
@@ -222,4 +243,24 @@ async fn an_operator_that_cannot_serve_its_group_waits_for_one_of_the_two_to_cha
     ensure!(passed_through_pending("b.v1").await?, "not through Pending");
     // And the other way round for the first.
     place.shows("a.v1", "Failed/UnsupportedOperatorGroup").await.map(drop)
+}
+
+/// Versions of one operator run beside each other if the definition of their API has the version of each.
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_share_a_definition_that_another_bundle_brings() -> Result<()> {
+    let world = Operators::shared().await?;
+    define(&world.cluster, "cups", "Cup")?;
+    for (namespace, operator, version, wanted) in [
+        ("older", "tea.v1", "v1", "Succeeded/InstallSucceeded"),
+        ("newer", "tea.v2", "v1", "Succeeded/InstallSucceeded"),
+        ("other", "tea.v3", "v2", "Pending/RequirementsNotMet"),
+    ] {
+        let place = world.place(namespace).await?;
+        place.group(json!({"targetNamespaces": [place.namespace]})).await?;
+        let cup = json!({"name": "cups.operators.example.com", "version": version, "kind": "Cup"});
+        place.operator(operator, json!({"customresourcedefinitions": {"required": [cup]}})).await?;
+        place.shows(operator, wanted).await?;
+        ensure!(place.provided().await?.is_empty(), "{operator} provides nothing");
+    }
+    Ok(())
 }

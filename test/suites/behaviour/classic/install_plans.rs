@@ -13,7 +13,7 @@ use olm_test::prelude::*;
 use crate::tenant::Tenant;
 
 /// The condition of a plan, as `status/reason message`.
-fn condition(plan: &InstallPlan, kind: &str) -> String {
+pub(crate) fn condition(plan: &InstallPlan, kind: &str) -> String {
     let conditions = plan.status.iter().flat_map(|status| &status.conditions);
     let found = conditions.into_iter().find(|one| one.type_.as_deref() == Some(kind));
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -274,7 +274,19 @@ async fn a_plan_is_approved_by_its_digest() -> Result<()> {
         let patch = json!({"metadata": {"annotations": {"olm.classic/approved-digest": digest}}});
         plans.patch(&plan.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await
     };
-    approve("sha256:0".to_owned()).await?;
+    let wrong = approve("sha256:0".to_owned()).await?;
+    // A change that comes later is seen after it: the plan was looked at with the wrong digest.
+    tenant.api::<OperatorGroup>().delete("group", &DeleteParams::default()).await?;
+    let seen = tenant.ready(&plan.name_any(), "False/InstallCheckFailed").await?;
+    ensure!(wrong.resource_version() != plan.resource_version() && !seen.spec.approved, "{:?}", seen.spec);
+    ensure!(phase(&seen) == "RequiresApproval", "{:?}", seen.status);
+    ensure!(
+        tenant.api::<ClusterServiceVersion>().get_opt("lamp.v1.0.0").await?.is_none(),
+        "it was installed"
+    );
+    tenant.group("group", json!({})).await?;
+    let seen = tenant.ready(&plan.name_any(), "False/RequiresApproval").await?;
+    ensure!(!seen.spec.approved, "a wrong digest approved it");
     approve(format!("sha256:{digest}")).await?;
     let plan = tenant.ready(&plan.name_any(), "True/Complete").await?;
     ensure!(plan.spec.approved, "spec.approved is false");
@@ -306,6 +318,9 @@ async fn all_missing_permissions_are_named_before_anything_is_made() -> Result<(
     let message = plan.status.as_ref().and_then(|status| status.message.clone()).unwrap_or_default();
     ensure!(message.starts_with("retrying execution due to error: ServiceAccount"), "{message}");
     ensure!(phase(&plan) == "Installing", "{:?}", phase(&plan));
+    let ready = tenant.shows("lamp", "Ready", "False/MissingPermissions").await?;
+    ensure!(ready.contains("Grant them to ServiceAccount"), "{ready}");
+    tenant.shows("lamp", "Stalled", "True/MissingPermissions").await?;
     let recorded = plan.status.as_ref().and_then(|status| status.attenuated_service_account_ref.clone());
     ensure!(recorded.and_then(|one| one.name).as_deref() == Some("installer"), "no reference");
     ensure!(tenant.api::<ClusterServiceVersion>().get_opt("lamp.v1.0.0").await?.is_none(), "half applied");
@@ -393,6 +408,8 @@ async fn a_crd_that_would_break_a_stored_object_is_not_replaced() -> Result<()> 
     .await?;
     let installed = condition(&failed, "Installed");
     ensure!(installed.starts_with("False/InstallComponentFailed error validating"), "{installed}");
+    let ready = tenant.shows("lamp", "Ready", "False/InstallPlanFailed").await?;
+    ensure!(ready.contains("Change Lamp"), "{ready}");
     let fixed = Patch::Merge(json!({"spec": {"size": 2}}));
     lamps.patch("bright", &PatchParams::default(), &fixed).await?;
     tenant.ready(&plan.name_any(), "True/Complete").await.map(drop)

@@ -2,7 +2,7 @@
 
 use olm_api_classic::{InstallPlan, OperatorGroup, Subscription};
 use olm_test::{
-    classic::{Classic, Source, USER, install},
+    classic::{Classic, Source, USER, csv, install},
     instance::Settings,
     operator::GROUPS,
     prelude::*,
@@ -13,14 +13,7 @@ use crate::sources::config_map;
 
 /// A ConfigMap's data with a package of one version, whose bundle is in it as a whole.
 fn data() -> Value {
-    let csv = json!({
-        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-        "metadata": {"name": "lamp.v1.0.0"},
-        "spec": {
-            "displayName": "lamp", "version": "1.0.0",
-            "install": {"strategy": "deployment", "spec": {"deployments": []}},
-        },
-    });
+    let csv = csv::csv("lamp.v1.0.0", &json!({"version": "1.0.0"}));
     json!({
         "packages": "[{packageName: lamp, channels: [{name: stable, currentCSV: lamp.v1.0.0}]}]",
         "clusterServiceVersions": json!([csv]).to_string(),

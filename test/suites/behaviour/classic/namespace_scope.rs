@@ -13,10 +13,17 @@ async fn a_namespace_is_resolved_together_by_request() -> Result<()> {
     tenant.offer(&[small("lamp", "1.0.0"), small("torch", "1.0.0")]).await?;
     tenant.subscribe("lamp", json!({})).await?;
     tenant.subscribe("broken", json!({})).await?;
-    let message = tenant.shows("broken", "ResolutionFailed", "True/ConstraintsNotSatisfiable").await?;
+    let failed = "True/ConstraintsNotSatisfiable";
+    tenant.shows("broken", "ResolutionFailed", failed).await?;
     tenant.subscribe("torch", json!({"installPlanApproval": "Manual"})).await?;
-    let same = tenant.shows("torch", "ResolutionFailed", "True/ConstraintsNotSatisfiable").await?;
-    ensure!(same == message, "{same}");
+    wait::until("both to report the same", DEADLINE, async || {
+        let [of_broken, of_torch] = [
+            tenant.shows("broken", "ResolutionFailed", failed).await?,
+            tenant.shows("torch", "ResolutionFailed", failed).await?,
+        ];
+        wait::check(of_broken == of_torch, || format!("{of_broken} and {of_torch}"))
+    })
+    .await?;
     tenant.api::<Subscription>().delete("broken", &DeleteParams::default()).await?;
     tenant.is("torch", ["UpgradePending", "torch.v1.0.0", ""]).await?;
     let plan = tenant.plan("torch").await?;

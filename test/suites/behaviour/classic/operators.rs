@@ -1,10 +1,11 @@
 //! A cluster whose Deployments run, the part of olm-classic that installs operators, and operators in it.
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::{api::apps::v1::Deployment, kube_aggregator::pkg::apis::apiregistration::v1::APIService};
 use olm_api_classic::{ClusterServiceVersion, OperatorGroup};
 use olm_test::{
-    classic::{Classic, install},
+    classic::{Classic, csv, install},
     instance::Settings,
+    kubectl::kubectl_with,
     prelude::*,
 };
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
@@ -19,6 +20,9 @@ impl Operators {
     async fn start() -> Result<Self> {
         let cluster = Cluster::start(Options { nodes: 1, ..Options::default() }).await?;
         install(&cluster)?;
+        // Namespaces are not deleted while an API does not answer, and nothing serves PackageManifests here.
+        let services: Api<APIService> = Api::all(cluster.client().await?);
+        services.delete("v1.packages.operators.coreos.com", &DeleteParams::default()).await?;
         let classic = Classic::start(&cluster, &Settings::default().arg("--role=olm")).await?;
         Ok(Self { cluster, classic })
     }
@@ -50,6 +54,21 @@ impl Operators {
     }
 }
 
+/// Creates a ServiceAccount `runner` in the place, to which this rule applies.
+pub(crate) fn create_runner(cluster: &Cluster, place: &Place, rule: &Value) -> Result<()> {
+    let name = json!({"name": "runner", "namespace": place.namespace});
+    let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": name},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": name, "rules": [rule]},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": name,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "runner"},
+            "subjects": [{"kind": "ServiceAccount", "name": "runner", "namespace": place.namespace}],
+        },
+    ]});
+    kubectl_with(cluster, &["create", "-f", "-"], objects.to_string().as_bytes()).map(drop)
+}
+
 /// A namespace with operators.
 pub(crate) struct Place {
     pub(crate) namespace: String,
@@ -61,11 +80,7 @@ pub(crate) struct Place {
 
 /// A Deployment of a strategy.
 pub(crate) fn deployment(name: &str) -> Value {
-    let labels = json!({"app": name});
-    json!({"name": name, "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [{"name": "c", "image": "node.local/pause:1"}]},
-    }}})
+    csv::deployment(name, 1)
 }
 
 impl Place {
@@ -80,23 +95,11 @@ impl Place {
 
     /// Creates an operator with one Deployment of its name, and these fields of the spec.
     pub(crate) async fn operator(&self, name: &str, fields: Value) -> Result<()> {
-        let mode = |name: &str| json!({"type": name, "supported": true});
-        let mut spec = json!({
-            "displayName": name,
-            "install": {"strategy": "deployment", "spec": {"deployments": [deployment(&name.replace('.', "-"))]}},
-            "installModes": [
-                mode("OwnNamespace"), mode("SingleNamespace"), mode("MultiNamespace"), mode("AllNamespaces"),
-            ],
-        });
+        let mut all = json!({"install": csv::strategy(&[deployment(&name.replace('.', "-"))], &json!([]))});
         for (key, value) in fields.as_object().into_iter().flatten() {
-            spec[key] = value.clone();
+            all[key] = value.clone();
         }
-        let object = json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": {"name": name}, "spec": spec,
-        });
-        self.csvs.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
-        Ok(())
+        self.csvs.make(csv::csv(name, &all)).await.map(drop)
     }
 
     /// Waits until phase and reason of an operator are these; answers the object.

@@ -55,6 +55,8 @@ async fn kubectl_and_clients_of_the_registry_reach_what_a_source_offers() -> Res
     let metrics = scraper.read(&world.classic.metrics_url()).await?;
     let ready = count(&metrics, "catalogsource_ready", &["name=\"beacons\"", &namespace]);
     ensure!(ready == 1, "{metrics}");
+    let snapshots = format!("catalog_source_snapshots_total{{namespace=\"{namespace}\"");
+    ensure!(!metrics.contains(&snapshots), "no Subscription asked for it: {metrics}");
     Ok(())
 }
 

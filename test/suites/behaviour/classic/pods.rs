@@ -41,6 +41,16 @@ impl InPod {
         .await
     }
 
+    /// The one Pod that serves, once it is another one.
+    async fn other_than(&self, pod: &Pod) -> Result<Pod> {
+        wait::until("another Pod", DEADLINE, || async {
+            let found = self.pod(SERVES).await?;
+            wait::check(found.uid() != pod.uid(), || format!("{} serves", found.name_any()))?;
+            Ok(found)
+        })
+        .await
+    }
+
     /// Sets the status that a kubelet would report.
     async fn set(&self, pod: &Pod, status: Value) -> Result<()> {
         let patch = Patch::Merge(json!({"status": status}));
@@ -119,4 +129,68 @@ async fn a_second_pod_polls_the_image_and_takes_over_if_it_got_another_one() -> 
     .await?;
     run.source.shows("READY", "", "True/Serving").await?;
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_without_a_file_based_catalog_runs_in_a_pod() -> Result<()> {
+    let world = World::shared().await?;
+    let namespace = world.namespace("pod-own").await?;
+    let image = world.images.push_made(&small("lamp", "1.0.0"), "classic-no-catalog:v1").await?;
+    let spec = json!({"sourceType": "grpc", "image": image});
+    let source = Source::create(&world.cluster, &namespace, "pods", json!({}), spec).await?;
+    let run = InPod { pods: Api::namespaced(source.client.clone(), &namespace), source };
+    let pod = run.pod(SERVES).await?;
+    let served = pod.spec.as_ref().and_then(|spec| spec.containers[0].image.clone());
+    ensure!(served.as_ref() == Some(&image), "{served:?}");
+    let message = run.source.shows("CONNECTING", "", "False/Failed").await?;
+    ensure!(message.contains("is not ready: see kubectl describe pod"), "{message}");
+    let listener = CatalogServer::start(&catalog::chain("lamp", &[("1.0.0", "r/bundle:v1")])).await?;
+    world.proxy.lead(&run.service(), &listener.address());
+    run.ready(&pod, "a").await?;
+    run.source.shows("READY", "", "True/Serving").await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_configured_for_a_pod_is_accepted_and_makes_another_one_when_it_changes() -> Result<()> {
+    let world = World::shared().await?;
+    let extract = json!({"grpcPodConfig": {
+        "memoryTarget": 104_857_600, "priorityClassName": "system-node-critical",
+        "extractContent": {"catalogDir": "/configs", "cacheDir": "/tmp/cache"},
+    }});
+    let run = InPod::create(world, "pod-set", extract).await?;
+    let first = run.pod(SERVES).await?;
+    let spec = first.spec.clone().context("no spec")?;
+    let first_ones = spec.init_containers.clone().unwrap_or_default();
+    let [copies, extracts] = &first_ones[..] else { bail!("{first_ones:?}") };
+    ensure!(copies.name == "extract-utilities" && extracts.name == "extract-content", "{copies:?}");
+    ensure!(extracts.image == Some(world.tagged("classic-pod:v1")), "{:?}", extracts.image);
+    let server = &spec.containers[0];
+    let args = server.args.clone().unwrap_or_default();
+    ensure!(args.contains(&"--cache-dir=/extracted-catalog/cache".to_owned()), "{args:?}");
+    let limit = server.env.iter().flatten().find(|one| one.name == "GOMEMLIMIT");
+    ensure!(limit.and_then(|one| one.value.as_deref()) == Some("100MiB"), "{limit:?}");
+    ensure!(spec.priority_class_name.as_deref() == Some("system-node-critical"), "{spec:?}");
+    let annotation = json!({"operatorframework.io/priorityclass": "system-cluster-critical"});
+    run.source.patch(json!({"metadata": {"annotations": annotation}})).await?;
+    let second = run.other_than(&first).await?;
+    let class = second.spec.as_ref().and_then(|spec| spec.priority_class_name.clone());
+    ensure!(class.as_deref() == Some("system-cluster-critical"), "the annotation does not win: {class:?}");
+    let hash = |pod: &Pod| pod.labels().get("olm.pod-spec-hash").cloned();
+    ensure!(hash(&first).is_some() && hash(&first) != hash(&second), "{:?}", hash(&second));
+    // What is no quantity for memory is the API server's to refuse.
+    run.source.patch(json!({"spec": {"grpcPodConfig": {"memoryTarget": "-1"}}})).await?;
+    let message = run.source.shows("CONNECTING", "RegistryServerError", "False/Failed").await?;
+    ensure!(message.contains("must be greater than or equal to 0"), "{message}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_has_all_images_run_in_pods() -> Result<()> {
+    let world = World::begin(&["--catalog-pods=always"]).await?;
+    let image = world.catalog("lamp", "1.0.0", "classic-pod:v1").await?;
+    let namespace = world.namespace("pod-all").await?;
+    let spec = json!({"sourceType": "grpc", "image": image});
+    let source = Source::create(&world.cluster, &namespace, "pods", json!({}), spec).await?;
+    source.shows("CONNECTING", "", "False/Failed").await?;
+    InPod { pods: Api::namespaced(source.client.clone(), &namespace), source }.pod(SERVES).await.map(drop)
 }

@@ -148,3 +148,60 @@ async fn a_newer_image_of_a_tag_is_found_by_polling() -> Result<()> {
     ensure!(source.status().await?.latest_image_registry_poll.is_some(), "no time of the poll");
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tag_that_breaks_or_vanishes_keeps_its_last_content_and_touches_no_other_source() -> Result<()> {
+    let world = World::shared().await?;
+    let namespace = world.namespace("kept").await?;
+    // Tests of other files see the package only where the source is.
+    let package = format!("{namespace}-lamp");
+    let poll = |tag: &str| {
+        let image = world.tagged(tag);
+        json!({"sourceType": "grpc", "image": image, "updateStrategy": {"registryPoll": {"interval": "10s"}}})
+    };
+    for tag in ["classic-kept:latest", "classic-beside:latest"] {
+        world.catalog(&package, "1.0.0", tag).await?;
+    }
+    let create = async |name: &str, tag: &str| {
+        Source::create(&world.cluster, &namespace, name, json!({}), poll(tag)).await
+    };
+    let (kept, beside) =
+        (create("kept", "classic-kept:latest").await?, create("beside", "classic-beside:latest").await?);
+    let offers = async |source: &Source, head: &str| {
+        wait::until(&format!("{} to offer {head}", source.name), DEADLINE, || async {
+            let packages = classic::listed_packages(&world.cluster, &namespace, &source.name).await?;
+            wait::check(packages == [package.as_str()], || format!("{packages:?}"))?;
+            let selector = format!("catalog={}", source.name);
+            let columns = "jsonpath={.items[*].status.channels[*].currentCSV}";
+            let get = ["get", "packagemanifests", "-n", &namespace, "-l", &selector, "-o", columns];
+            let heads = kubectl(&world.cluster, &get)?;
+            wait::check(heads == format!("{package}.v{head}"), || heads.clone())
+        })
+        .await
+    };
+    let is_reported = async |is_invalid: bool| {
+        wait::until("the fault to be reported", DEADLINE, || async {
+            let message = kept.shows("READY", "", "True/ServingEarlierContent").await?;
+            ensure!(message.contains("Still serving"), "{message}");
+            wait::check(message.contains("error storing fbc") == is_invalid, || message.clone())
+        })
+        .await
+    };
+    for source in [&kept, &beside] {
+        source.shows("READY", "", "True/Serving").await?;
+        offers(source, "1.0.0").await?;
+    }
+    world.images.push_catalog("{\"schema\": \"olm.package\", ", "classic-kept:latest").await?;
+    is_reported(true).await?;
+    offers(&kept, "1.0.0").await?;
+    let manifest = format!("{}/v2/classic-kept/manifests/latest", world.registry.url());
+    reqwest::Client::builder().no_proxy().build()?.delete(manifest).send().await?.error_for_status()?;
+    is_reported(false).await?;
+    // Whatever happens to the one, the other follows its tag.
+    world.catalog(&package, "2.0.0", "classic-beside:latest").await?;
+    offers(&beside, "2.0.0").await?;
+    beside.shows("READY", "", "True/Serving").await?;
+    offers(&kept, "1.0.0").await?;
+    world.catalog(&package, "3.0.0", "classic-kept:latest").await?;
+    offers(&kept, "3.0.0").await
+}

@@ -3,7 +3,7 @@
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{WatchEvent, WatchParams};
 use olm_api_classic::{ClusterServiceVersion, InstallPlan, Subscription, SubscriptionStatus};
-use olm_test::{prelude::*, scrape::Scraper};
+use olm_test::{catalog, prelude::*, scrape::Scraper};
 
 use crate::tenant::Tenant;
 
@@ -72,7 +72,7 @@ fn recorded(trace: &str, name: &str) -> States {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscription_has_the_states_that_upstream_gave_it() -> Result<()> {
-    let Some(folder) = olm_test::data::folder("classic") else { return Ok(()) };
+    let Some(folder) = olm_test::data::find("classic") else { return Ok(()) };
     let trace = fs::read_to_string(folder.join("happy.trace"))?;
     let tenant = Tenant::new("trace").await?;
     let group = "olm.test.io";
@@ -280,5 +280,91 @@ async fn a_range_of_versions_holds_upgrades_back() -> Result<()> {
     let patch = Patch::Merge(json!({"metadata": {"annotations": {"olm.classic/version-range": null}}}));
     tenant.api::<Subscription>().patch("lamp", &PatchParams::default(), &patch).await?;
     tenant.install("lamp", "lamp.v2.0.0").await?;
+    Ok(())
+}
+
+/// A version whose plan fails, and the one after it, which skips it. Only a namespace that fails forward gets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_that_fails_forward_gets_the_version_after_a_failed_one() -> Result<()> {
+    for (strategy, state, current) in [
+        ("TechPreviewUnsafeFailForward", "AtLatestKnown", "lamp.v1.2.0"),
+        ("Default", "UpgradePending", "lamp.v1.1.0"),
+    ] {
+        let tenant = Tenant::without_group("forward").await?;
+        tenant.group("group", json!({"upgradeStrategy": strategy})).await?;
+        let limits = json!({
+            "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "lamp"},
+            "spec": {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]},
+        });
+        let skips = json!({"replaces": "lamp.v1.0.0", "skips": ["lamp.v1.1.0"]});
+        let bundles = [
+            small("lamp", "1.0.0"),
+            small("lamp", "1.1.0").replaces("1.0.0").ships(limits),
+            small("lamp", "1.2.0").edges(skips),
+            small("torch", "1.0.0"),
+        ];
+        let source = tenant.offer(&bundles[..1]).await?;
+        tenant.subscribe("lamp", json!({})).await?;
+        tenant.shows("lamp", "Ready", "True/Installed").await?;
+        source.patch(json!({"spec": {"image": tenant.catalog(&bundles[..2], "v2").await?}})).await?;
+        let failed = tenant.shows("lamp", "InstallPlanFailed", "True/").await?;
+        ensure!(failed.contains("the InstallPlan contains invalid data"), "{failed}");
+        source.patch(json!({"spec": {"image": tenant.catalog(&bundles, "v3").await?}})).await?;
+        // The new content is read when this is installed.
+        tenant.subscribe("torch", json!({})).await?;
+        tenant.install("torch", "torch.v1.0.0").await?;
+        let installed = if state == "AtLatestKnown" { current } else { "lamp.v1.0.0" };
+        tenant.is("lamp", [state, current, installed]).await?;
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_catalog_says_is_deprecated_is_in_conditions() -> Result<()> {
+    let tenant = Tenant::new("deprecated").await?;
+    let bundles = [small("lamp", "1.0.0"), small("lamp", "1.1.0").replaces("1.0.0")];
+    let source = tenant.offer(&bundles[..1]).await?;
+    tenant.subscribe("lamp", json!({"channel": "stable"})).await?;
+    tenant.shows("lamp", "Ready", "True/Installed").await?;
+    ensure!(tenant.condition("lamp", "Deprecated").await?.is_none(), "it is not deprecated yet");
+    let deprecations = json!({"schema": "olm.deprecations", "package": "lamp", "entries": [
+        {"reference": {"schema": "olm.package"}, "message": "use torch"},
+        {"reference": {"schema": "olm.channel", "name": "stable"}, "message": "use fast"},
+        {"reference": {"schema": "olm.bundle", "name": "lamp.v1.0.0"}, "message": "has a bug"},
+    ]});
+    let offer = async |bundles: &[Bundle], tag: &str| {
+        let mut entries = Vec::new();
+        for bundle in bundles {
+            let name = format!("{}-{}:d", tenant.namespace, bundle.entry.name);
+            entries.push((bundle.entry.clone(), tenant.world.images.push_made(bundle, &name).await?));
+        }
+        let text = format!("{}\n{deprecations}\n", catalog::text(&entries));
+        let name = format!("{}-catalog:{tag}", tenant.namespace);
+        let image = tenant.world.images.push_catalog(&text, &name).await?;
+        source.patch(json!({"spec": {"image": image}})).await
+    };
+    offer(&bundles[..1], "deprecated").await?;
+    for (type_, wanted) in [
+        ("PackageDeprecated", "True/ olm.package/lamp: use torch"),
+        ("ChannelDeprecated", "True/ olm.channel/stable: use fast"),
+        ("BundleDeprecated", "True/ olm.bundle/lamp.v1.0.0: has a bug"),
+        (
+            "Deprecated",
+            "True/ olm.package/lamp: use torch; olm.channel/stable: use fast; olm.bundle/lamp.v1.0.0: has a bug",
+        ),
+    ] {
+        tenant.shows("lamp", type_, wanted).await?;
+    }
+    // With the next version that of the bundle goes, the others stay.
+    offer(&bundles, "next").await?;
+    tenant.is("lamp", ["AtLatestKnown", "lamp.v1.1.0", "lamp.v1.1.0"]).await?;
+    wait::until("the bundle's deprecation to go", DEADLINE, async || {
+        let found = tenant.condition("lamp", "BundleDeprecated").await?;
+        wait::check(found.is_none(), || format!("{found:?}"))
+    })
+    .await?;
+    let both = "True/ olm.package/lamp: use torch; olm.channel/stable: use fast";
+    let all = tenant.shows("lamp", "Deprecated", both).await?;
+    ensure!(all == both, "{all}");
     Ok(())
 }

@@ -2,7 +2,11 @@
 
 use kube::core::NamespaceResourceScope;
 use olm_api_classic::{ClusterServiceVersion, InstallPlan, OperatorGroup, Subscription, SubscriptionStatus};
-use olm_test::{catalog, classic::Source, prelude::*};
+use olm_test::{
+    catalog,
+    classic::{Source, csv},
+    prelude::*,
+};
 
 use crate::world::World;
 
@@ -142,23 +146,15 @@ impl Tenant {
     /// Creates a ClusterServiceVersion without a Subscription.
     pub(crate) async fn csv(&self, name: &str, replaces: &str, properties: Option<&str>) -> Result<()> {
         let version = name.split_once(".v").map_or("0.0.0", |(_, version)| version);
-        let annotations =
-            properties.map_or(json!({}), |text| json!({"operatorframework.io/properties": text}));
-        let mut object = json!({
-            "apiVersion": API, "kind": "ClusterServiceVersion",
-            "metadata": {"name": name, "annotations": annotations},
-            "spec": {
-                "displayName": name, "version": version,
-                "installModes": [{"type": "AllNamespaces", "supported": true}],
-                "install": {"strategy": "deployment", "spec": {"deployments": []}},
-            },
-        });
+        let modes = json!([{"type": "AllNamespaces", "supported": true}]);
+        let mut object = csv::csv(name, &json!({"version": version, "installModes": modes}));
+        if let Some(text) = properties {
+            object["metadata"]["annotations"] = json!({"operatorframework.io/properties": text});
+        }
         if !replaces.is_empty() {
             object["spec"]["replaces"] = replaces.into();
         }
-        let api = self.api::<ClusterServiceVersion>();
-        api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
-        Ok(())
+        self.api::<ClusterServiceVersion>().make(object).await.map(drop)
     }
 
     /// Waits until a Subscription has a version installed; its InstallPlan.

@@ -1,9 +1,10 @@
 //! A cluster, a registry and an olm-classic that all tests share.
 
+use std::ops::Deref;
+
 use olm_test::{
     classic::{Classic, install, packages_available},
     faults::ConnectProxy,
-    instance::Settings,
     prelude::*,
 };
 use tokio::sync::OnceCell;
@@ -11,33 +12,35 @@ use tokio::sync::OnceCell;
 /// What tests share.
 pub(crate) struct World {
     pub(crate) classic: Classic,
-    pub(crate) images: Images,
-    pub(crate) cluster: Cluster,
+    site: Site,
     /// Leads to Services, which nothing on this machine resolves.
     pub(crate) proxy: ConnectProxy,
-    pub(crate) registry: Registry,
+}
+
+impl Deref for World {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
 }
 
 impl World {
     async fn start(args: &[&str]) -> Result<Self> {
-        let cluster = Cluster::start(Options { nodes: 0, ..Options::default() }).await?;
-        let registry = Registry::start()?;
-        let images = Images::new(&registry)?;
-        install(&cluster)?;
-        let conf = images.registries_conf().display().to_string();
+        let site = Site::start_on(Options { nodes: 0, ..Options::default() }).await?;
+        let cluster = &site.cluster;
+        install(cluster)?;
         let proxy = ConnectProxy::start()?;
-        let settings =
-            Settings { args: args.iter().map(|arg| (*arg).to_owned()).collect(), ..Settings::default() };
+        let settings = site.images.settings(args);
         let settings = settings
             // Plans that cannot be carried out fail within the time of a test.
             .arg("--install-plan-retry-timeout=5s")
-            .env("CONTAINERS_REGISTRIES_CONF", conf)
             .env("GRPC_PROXY", proxy.url())
             .env("NO_PROXY", "127.0.0.1,169.254.169.254");
-        let classic = Classic::start(&cluster, &settings).await?;
-        classic.serve_packages(&cluster).await?;
-        packages_available(&cluster).await?;
-        Ok(Self { classic, images, cluster, proxy, registry })
+        let classic = Classic::start(cluster, &settings).await?;
+        classic.serve_packages(cluster).await?;
+        packages_available(cluster).await?;
+        Ok(Self { classic, site, proxy })
     }
 
     pub(crate) async fn shared() -> Result<&'static Self> {

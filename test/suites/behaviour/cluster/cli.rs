@@ -3,7 +3,9 @@
 mod changing;
 mod installing;
 mod mirroring;
+mod recorded;
 mod running;
+mod saving;
 mod terminal;
 mod watching;
 

@@ -145,8 +145,7 @@ fn signal(pid: Option<i32>, signal: Signal) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demo_leaves_a_given_cluster_as_it_was() -> Result<()> {
-    if std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty()) {
-        println!("skipped: the cluster is the one of KUBECONFIG");
+    if skip_on_given_cluster() {
         return Ok(());
     }
     let world = World::start().await?;

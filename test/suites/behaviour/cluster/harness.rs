@@ -11,21 +11,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Whether the cluster is a given one, which this test has nothing to say about.
-fn given() -> bool {
-    let given = std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty());
-    if given {
-        println!("skipped: the cluster is the one of KUBECONFIG");
-    }
-    given
-}
-
 /// Set in the process that is killed by a test of it.
 const VICTIM: &str = "OLM_TEST_VICTIM";
 
 #[tokio::test]
 async fn users_have_the_rights_that_rbac_gives_and_writes_are_audited() -> Result<()> {
-    if given() {
+    if skip_on_given_cluster() {
         return Ok(());
     }
     let cluster = Cluster::shared().await?;

@@ -16,6 +16,7 @@ use olm_api_classic::{CatalogSource, CatalogSourceSpec, PackageManifest};
 use olm_classic::{Content, Contents, Packages, SourceKey, package_registration};
 use olm_runtime::{Chance, ServerLimits, ServingSecret, TlsProfile, listen, serve, server_config_for};
 use olm_test::{
+    catalog::{self, Entry},
     classic::{PACKAGES, manifests, packages_available},
     cli::olm,
     data,
@@ -43,32 +44,24 @@ impl CatalogFiles for Documents {
 
 /// Packages with two channels each, the second of which has two bundles and is the default.
 fn documents() -> Documents {
-    let mut text = String::new();
+    let mut bundles = Vec::new();
     for package in ["anchor", "buoy", "compass"] {
-        let bundle = |number: u32| format!("{package}.v{number}.0.0");
-        let mut all = vec![json!({ "schema": "olm.package", "name": package, "defaultChannel": "stable" })];
-        all.extend([
-            json!({ "schema": "olm.channel", "package": package, "name": "candidate", "entries": [{ "name": bundle(3) }] }),
-            json!({ "schema": "olm.channel", "package": package, "name": "stable", "entries":
-                [{ "name": bundle(1) }, { "name": bundle(2), "replaces": bundle(1) }] }),
-        ]);
-        all.extend((1..=3).map(|number| {
-            json!({
-                "schema": "olm.bundle", "package": package, "name": bundle(number),
-                "image": format!("registry.example.com/{package}:{number}"),
-                "properties": [
-                    { "type": "olm.package", "value": { "packageName": package, "version": format!("{number}.0.0") } },
-                    { "type": "olm.csv.metadata", "value": {
-                        "displayName": package, "annotations": { "capabilities": "Basic Install" },
-                        "provider": { "name": "Harbour" },
-                        "crdDescriptions": { "owned": [{ "name": "x.example.com", "version": "v1", "kind": "X" }] },
-                    } },
-                ],
-            })
-        }));
-        text.extend(all.iter().map(|document| format!("{document}\n")));
+        for number in 1..=3 {
+            let mut entry = Entry::new(package, &format!("{number}.0.0"));
+            match number {
+                2 => entry.edges = json!({"replaces": format!("{package}.v1.0.0")}),
+                3 => entry.channels = vec!["candidate".to_owned()],
+                _ => {}
+            }
+            entry.properties.push(json!({"type": "olm.csv.metadata", "value": {
+                "displayName": package, "annotations": {"capabilities": "Basic Install"},
+                "provider": {"name": "Harbour"},
+                "crdDescriptions": {"owned": [{"name": "x.example.com", "version": "v1", "kind": "X"}]},
+            }}));
+            bundles.push((entry, format!("registry.example.com/{package}:{number}")));
+        }
     }
-    Documents(text)
+    Documents(catalog::text(&bundles))
 }
 
 /// A server of packages that a cluster forwards requests to.
@@ -432,7 +425,7 @@ fn community(path: &Path) -> Result<Documents> {
 
 /// All packages of a large catalog are shown; how long that takes is printed.
 fn large(server: &Server) -> Result<()> {
-    let Some(folder) = data::folder("") else { return Ok(()) };
+    let Some(folder) = data::find("") else { return Ok(()) };
     let generation = installed(&server.store, '2', &community(&folder.join("community.jsonl.zst"))?)?;
     let start = Instant::now();
     server.offer("large", "Large", &generation);

@@ -36,7 +36,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 fn bundles() -> Option<PathBuf> {
-    olm_test::data::folder("bundles")
+    olm_test::data::find("bundles")
 }
 
 fn subfolders(folder: &Path) -> Result<Vec<PathBuf>> {

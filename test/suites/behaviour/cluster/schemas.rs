@@ -70,7 +70,7 @@ async fn custom_resources_are_validated_as_by_the_api_server() -> Result<()> {
 
 /// The folder with real bundles, or `None`, said on standard output.
 fn bundles() -> Option<PathBuf> {
-    olm_test::data::folder("bundles")
+    olm_test::data::find("bundles")
 }
 
 /// The definitions of all bundles by name, each with its storage version only and without a webhook.
@@ -329,7 +329,7 @@ fn restriction(rng: &mut fastrand::Rng, member: &str) -> Value {
     }
 }
 
-fn random_schema(rng: &mut fastrand::Rng, depth: usize) -> Value {
+pub(crate) fn random_schema(rng: &mut fastrand::Rng, depth: usize) -> Value {
     let mut schema = match if depth == 0 { rng.u8(..2) } else { rng.u8(..5) } {
         0 => json!({"type": "integer"}),
         1 => json!({"type": "string"}),
@@ -355,7 +355,7 @@ fn random_schema(rng: &mut fastrand::Rng, depth: usize) -> Value {
 }
 
 /// Changes a restriction somewhere, or adds a field.
-fn edit(rng: &mut fastrand::Rng, schema: &mut Value) {
+pub(crate) fn edit(rng: &mut fastrand::Rng, schema: &mut Value) {
     let below = ["items", "additionalProperties"].into_iter().find(|member| schema[*member].is_object());
     match (below, rng.u8(..4)) {
         (Some(below), 0..2) => return edit(rng, &mut schema[below]),

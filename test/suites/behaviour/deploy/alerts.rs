@@ -121,13 +121,15 @@ fn monitors_select_services_that_serve_metrics_under_the_name_that_is_checked() 
         (kustomized_with("overlays/split", "cert-manager")?, "overlays/observability/cert-manager", two),
         (kustomized("overlays/openshift")?, "overlays/observability/openshift", one),
         (kustomized_with("overlays/split", "openshift")?, "overlays/observability/openshift", two),
+        (kustomized("overlays/classic")?, "overlays/observability/classic", &["olm-operator-metrics"]),
     ] {
         let monitors = kustomized(observability)?;
         let found = scraped(&monitors, &installation);
         for (service, monitor) in &found {
             let name = &monitor["spec"]["endpoints"][0]["tlsConfig"]["serverName"];
             let signed = if observability.ends_with("openshift") { "catalogd-service" } else { service };
-            assert_eq!(*name, format!("{signed}.olmv1-system.svc"), "{observability}");
+            let namespace = &monitor["metadata"]["namespace"].as_str().context("no namespace")?;
+            assert_eq!(*name, format!("{signed}.{namespace}.svc"), "{observability}");
         }
         let found: BTreeSet<&str> = found.into_iter().map(|(service, _)| service).collect();
         assert_eq!(found, services.iter().copied().collect::<BTreeSet<_>>(), "{observability}");
@@ -160,7 +162,8 @@ fn queries(value: &Value, found: &mut Vec<String>) {
 
 #[test]
 fn dashboard_and_alerts_ask_for_metrics_that_there_are() -> Result<()> {
-    let told: BTreeSet<String> = crate::reference::metrics()?.into_iter().collect();
+    let of_classic = crate::reference::metrics_of_classic()?;
+    let told: BTreeSet<String> = crate::reference::metrics()?.into_iter().chain(of_classic).collect();
     let text = std::fs::read_to_string(kubectl::config("observability/dashboard.json"))?;
     let mut asked = Vec::new();
     queries(&serde_json::from_str(&text)?, &mut asked);

@@ -8,8 +8,7 @@ const DEADLINE: Duration = Duration::from_mins(2);
 
 /// A control plane of one's own, unless tests run on a given cluster, in which nothing is installed.
 pub(crate) async fn own_cluster() -> Result<Option<Cluster>> {
-    if std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty()) {
-        println!("skipped: manifests are not applied to the cluster of KUBECONFIG");
+    if skip_on_given_cluster() {
         return Ok(None);
     }
     Ok(Some(Cluster::start(Options::default()).await?))

@@ -181,6 +181,11 @@ pub(crate) fn metrics() -> Result<Vec<String>> {
     Ok(first_column(&page("metrics.md")?, "metric"))
 }
 
+/// The metrics of olm-classic that the page has.
+pub(crate) fn metrics_of_classic() -> Result<Vec<String>> {
+    Ok(first_column(&page("metrics.md")?, "metric of olm-classic"))
+}
+
 #[test]
 fn every_metric_is_told() -> Result<()> {
     let sources = sources()?;

@@ -50,7 +50,7 @@ pub(crate) fn kustomized_with(folder: &str, component: &str) -> Result<Objects> 
 
 /// What kustomize makes of a folder.
 pub(crate) fn kustomize(folder: &Path) -> Result<Objects> {
-    let given = std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty());
+    let given = olm_test_programs::variable("KUBECONFIG").is_some();
     let kubectl =
         if given { PathBuf::from("kubectl") } else { Tools::locate(&[Tool::Kubectl])?.path(Tool::Kubectl) };
     objects(&run(Command::new(kubectl).arg("kustomize").arg(folder))?)

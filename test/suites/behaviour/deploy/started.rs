@@ -289,8 +289,7 @@ fn trusting(authority: &str, host: &str, port: u16) -> Result<reqwest::Client> {
 /// Starts what the chart makes of values, sees a catalog served and read, an extension installed from it, and metrics
 /// read as the overlay of `config/observability` says.
 async fn lives(values: &[&str], observability: &str) -> Result<()> {
-    if std::env::var_os("KUBECONFIG").is_some_and(|value| !value.is_empty()) {
-        println!("skipped: manifests are not applied to the cluster of KUBECONFIG");
+    if skip_on_given_cluster() {
         return Ok(());
     }
     let objects = templated(values)?;

@@ -2,6 +2,7 @@
 //!
 //! A control plane of their own: policies and settings are everybody's.
 
+mod approvals;
 mod attempts;
 mod defaults;
 mod policies;
@@ -9,7 +10,7 @@ mod revisions;
 
 use kube::Resource;
 use olm_api::names::{EXTENSIONS_PREFIX, IDENTITY_ANNOTATION};
-use olm_test::{images::bundle_files, prelude::*, rights};
+use olm_test::{images::bundle_files, permissions, prelude::*};
 use serde::de::DeserializeOwned;
 
 use crate::starts::reconciled;
@@ -42,8 +43,8 @@ async fn allow(scenario: &Scenario<'_>, resource: &str, verb: &str) -> Result<()
     let name = format!("{verb}-{}", resource.replace('/', "-"));
     let rules =
         json!([{"apiGroups": [""], "resources": [resource], "resourceNames": [ACCOUNT], "verbs": [verb]}]);
-    let tenant = rights::user(&format!("{}-{TENANT}", scenario.name));
-    rights::allow(&scenario.client, &scenario.name, &name, &rules, &tenant).await
+    let tenant = permissions::user(&format!("{}-{TENANT}", scenario.name));
+    permissions::allow(&scenario.client, &scenario.name, &name, &rules, &tenant).await
 }
 
 /// Tries to create an object without storing it; what the API server says against it, or nothing.
@@ -375,7 +376,7 @@ async fn another_default_account_moves_nothing(
     set_default(scenario, SUCCESSOR).await?;
     for (name, first) in [(&waiting, MISSING), (&scenario.name, ACCOUNT)] {
         let note = format!(
-            "The default service account is {}/{SUCCESSOR} now; this extension continues with {}/{first}, which it used first.",
+            "The default ServiceAccount is {}/{SUCCESSOR} now; this extension continues with {}/{first}, which it used first.",
             scenario.name, scenario.name
         );
         says(scenario, name, Ready, &note).await?;

@@ -338,7 +338,11 @@ async fn annotations_are_checked_before_they_are_stored() -> Result<()> {
         ("rollback-to", "0", "cannot be \"0\": set it to the number of a revision, or remove it"),
         ("rollback-to", "notes-1", "cannot be \"notes-1\": set it to the number"),
         ("major-updates", "block", "cannot be \"block\": set it to \"Block\", or remove it"),
-        ("dependencies", "", "cannot be \"\": set it to \"Refuse\", or remove it"),
+        (
+            "dependencies",
+            "",
+            "cannot be \"\": set it to \"Refuse\" or \"Install\" or \"InstallAndRemove\", or remove it",
+        ),
         ("same-catalog", "required", "cannot be \"required\": set it to \"Required\", or remove it"),
     ];
     // The API server takes a moment until it asks a new policy.

@@ -69,7 +69,44 @@ async fn a_registry_that_is_down_stops_only_what_needs_it() -> Result<()> {
     let found = serde_json::to_value(deployments.all().await?)?.to_string();
     ensure!(found.contains(r#"{"name":"A","value":"b"}"#), "{found}");
     let again = json!({"metadata": {"annotations": {REINSTALL_ANNOTATION: "once"}}});
-    edited_while_the_registry_is_down(&scenario, again).await
+    edited_while_the_registry_is_down(&scenario, again).await?;
+    restarted_while_the_registry_is_down(&scenario).await
+}
+
+/// Forgets the bundles that were pulled.
+fn empty_the_bundle_store(world: &World) -> Result<()> {
+    let kept: Vec<_> =
+        std::fs::read_dir(world.operator.cache().join("bundles/bundles"))?.collect::<Result<_, _>>()?;
+    ensure!(!kept.is_empty(), "no bundle was kept");
+    kept.iter().try_for_each(|bundle| std::fs::remove_file(bundle.path()))?;
+    Ok(())
+}
+
+/// Another process, as an upgrade of the program starts it, has no bundle and gets none: what is installed needs none.
+async fn restarted_while_the_registry_is_down(scenario: &Scenario<'_>) -> Result<()> {
+    let world = scenario.world;
+    let extensions = scenario.extensions();
+    let ready = async || {
+        let conditions = extensions.get(&scenario.name).await?.status.context("no status")?.conditions;
+        let ready = conditions.find(Ready).context("no Ready")?;
+        anyhow::Ok((ready.status.clone(), ready.last_transition_time.clone()))
+    };
+    let before = ready().await?;
+    ensure!(before.0 == "True", "{before:?}");
+    world.operator.process().kill()?;
+    world.registry.stop();
+    empty_the_bundle_store(world)?;
+    world.operator.process().restart()?;
+    world.operator.ready().await?;
+    // The deadline is passed on to the revision, which shows that the new process has reconciled the extension.
+    scenario.patch_extension(json!({"spec": {"progressDeadlineMinutes": 77}})).await?;
+    let has_deadline = |set: &ClusterObjectSet| set.spec.progress_deadline_minutes == Some(77);
+    eventually("the new deadline", async || scenario.revisions().await, |sets| sets.iter().any(has_deadline))
+        .await?;
+    let after = ready().await?;
+    ensure!(after == before, "{before:?}, then {after:?}");
+    world.registry.start_again()?;
+    Ok(())
 }
 
 /// Edits the extension while its bundle cannot be had, and sees what is told, and a revision once it can.
@@ -82,12 +119,7 @@ async fn edited_while_the_registry_is_down(scenario: &Scenario<'_>, edit: Value)
     };
     let before = latest().await?;
     world.registry.stop();
-    let mut emptied = 0;
-    for kept in std::fs::read_dir(world.operator.cache().join("bundles/bundles"))? {
-        std::fs::remove_file(kept?.path())?;
-        emptied += 1;
-    }
-    ensure!(emptied > 0, "no bundle was kept");
+    empty_the_bundle_store(world)?;
     scenario.patch_extension(edit).await?;
     let why = "Bundle \"lighthouse-operator.v1.1.0\" with version \"1.1.0\" is installed with other settings than the spec asks for, and cannot be fetched again to apply them. What is installed keeps running; the fetch is retried: ";
     let progressing = "Revision 1.1.0 has rolled out.";

@@ -1,9 +1,9 @@
 //! Upgrades that change CRDs: unsafe changes are blocked, stored objects are validated, administrators decide.
 
 use kube::api::GroupVersionKind;
-use olm_api::names::ALLOW_CRD_CHANGES_ANNOTATION;
+use olm_api::names::{ALLOW_CRD_CHANGES_ANNOTATION, CRD_CHANGE_MODE_ANNOTATION};
 use olm_test::{
-    bundle::{IMAGE, crd, deployment, reads_config_maps, unschedulable},
+    bundle::{IMAGE, config_map, crd, deployment, reads_config_maps, unschedulable},
     prelude::*,
 };
 
@@ -25,6 +25,9 @@ const VERSIONS: [Version; 3] = [
     Version { number: "1.2.0", size_max: None, runs: false },
 ];
 
+/// The version with a ConfigMap, which is written before its CRD.
+const GATED: &str = "1.1.0";
+
 /// Writes the bundles below `folder`, each into one named like its version.
 fn write_bundles(folder: &Path, group: &str, reads_widgets: bool) -> Result<()> {
     for version in VERSIONS {
@@ -35,6 +38,9 @@ fn write_bundles(folder: &Path, group: &str, reads_widgets: bool) -> Result<()> 
             reads_config_maps()
         };
         let mut bundle = Bundle::new(PACKAGE, version.number).operator(deployment, &rules);
+        if version.number == GATED {
+            bundle = bundle.contains(config_map("gate", &json!({})));
+        }
         if let Some(size_max) = version.size_max {
             let size = json!({"size": {"type": "integer", "maximum": size_max}});
             bundle = bundle.contains(crd(group, "Widget", &size));
@@ -66,6 +72,15 @@ impl Installed {
     async fn create_widgets(&self, sizes: &[u32]) -> Result<()> {
         let objects = sizes.iter().map(|size| (format!("size-{size}"), json!({"size": size})));
         create_objects(&self.scenario, &self.group, ["v1", "Widget", "widgets"], objects).await
+    }
+
+    async fn delete_widget(&self, name: &str) -> Result<()> {
+        let resource =
+            ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(&self.group, "v1", "Widget"), "widgets");
+        let client = self.scenario.client.clone();
+        let api: Api<DynamicObject> = Api::namespaced_with(client, &self.scenario.name, &resource);
+        api.delete(name, &DeleteParams::default()).await?;
+        Ok(())
     }
 
     fn crd_name(&self) -> String {
@@ -195,5 +210,89 @@ async fn the_check_can_be_turned_off_and_removed_crds_are_announced() -> Result<
     );
     says(scenario, Ready, &["False/RollingOut/", &goes]).await?;
     ensure!(scenario.crds().get_opt(&crd).await?.is_some(), "the CRD is gone already");
+    scenario.delete_extension().await
+}
+
+async fn mode(scenario: &Scenario<'_>, mode: &str) -> Result<()> {
+    scenario.patch_extension(json!({"metadata": {"annotations": {CRD_CHANGE_MODE_ANNOTATION: mode}}})).await
+}
+
+// With CheckObjects a change is refused while it affects an object, which the condition names, and accepted when it affects
+// none; `olm crd check` has the same decision.
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_objects_decide_about_a_change() -> Result<()> {
+    let widgets = Installed::new("crd-decided", true).await?;
+    let scenario = &widgets.scenario;
+    widgets.create_widgets(&[1, 4, 9]).await?;
+    mode(scenario, "CheckObjects").await?;
+    scenario.set_version("1.1.0").await?;
+    scenario.shows(Progressing, &widgets.refusal()).await?;
+    let (name, crd) = (&scenario.name, widgets.crd_name());
+    let counted = format!(
+        "CRD {crd:?}: at version v1 1 of 3 objects would become invalid: {name}/size-9 would become invalid."
+    );
+    says(scenario, Stalled, &["True/Blocked/", &counted]).await?;
+    scenario.repairs("1.0.0").await?;
+    decides(&widgets, Some(2), "  CheckObjects: at version v1 1 of 3 objects would become invalid").await?;
+
+    widgets.delete_widget("size-9").await?;
+    decides(&widgets, Some(0), "  accepted by CheckObjects: none of 2 stored objects is affected").await?;
+    // A new reconcile, without the wait after an error.
+    scenario.patch_extension(json!({"metadata": {"annotations": {"example.com/again": "1"}}})).await?;
+    scenario.installed("1.1.0").await?;
+    let accepted = format!("Changes of CRD {crd:?} accepted because none of 2 stored objects is affected");
+    says(scenario, Ready, &["True/", "crd-changes: CheckObjects", &accepted]).await?;
+    scenario.delete_extension().await
+}
+
+/// `olm crd check` ends with this code and prints this line.
+async fn decides(widgets: &Installed, code: Option<i32>, line: &str) -> Result<()> {
+    let olm = tokio::task::spawn_blocking(|| cargo_program("olm-cli", "olm")).await??;
+    let bundle = |version: &str| widgets.folder.path().join(version);
+    let output = Command::new(olm)
+        .args(["crd", "check", "--crd-changes", "CheckObjects"])
+        .args([bundle("1.0.0"), bundle("1.1.0")])
+        .arg("--kubeconfig")
+        .arg(widgets.scenario.world.cluster.kubeconfig_admin())
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(output.status.code() == code, "{:?}: {text}", output.status);
+    ensure!(text.lines().any(|found| found == line), "{line:?} is not in {text}");
+    Ok(())
+}
+
+// An object that is created after the decision stops the write of the CRD: the revision names it and waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_checked_once_more_before_the_crd_is_written() -> Result<()> {
+    let widgets = Installed::new("crd-twice", true).await?;
+    let scenario = &widgets.scenario;
+    widgets.create_widgets(&[1]).await?;
+    mode(scenario, "CheckObjects").await?;
+    // What is not the extension's own keeps the phase before the CRD from being done.
+    let maps: Api<ConfigMap> = Api::namespaced(scenario.client.clone(), &scenario.name);
+    maps.create(&PostParams::default(), &serde_json::from_value(config_map("gate", &json!({})))?).await?;
+    scenario.set_version(GATED).await?;
+    let sets: Api<ClusterObjectSet> = Api::all(scenario.client.clone());
+    let revision = format!("{}-2", scenario.name);
+    let shows = async |wanted: &[&str]| {
+        let look = || async {
+            let conditions = sets.get(&revision).await?.status.unwrap_or_default().conditions;
+            Ok(conditions.find(Progressing).map(|c| c.message.clone()).unwrap_or_default())
+        };
+        let has = |found: &String| wanted.iter().all(|wanted| found.contains(wanted));
+        eventually("the revision to report it", look, has).await
+    };
+    shows(&["revision object collisions", "gate"]).await?;
+    widgets.create_widgets(&[9]).await?;
+    maps.delete("gate", &DeleteParams::default()).await?;
+    let object = format!("{}/size-9 would become invalid", scenario.name);
+    shows(&["its changes were accepted because they affected no stored object", &object]).await?;
+    let live = scenario.crds().get(&widgets.crd_name()).await?;
+    let size = serde_json::to_value(live)?["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+        ["spec"]["properties"]["size"]["maximum"]
+        .clone();
+    ensure!(size == 10.0, "the CRD was written: {size}");
+    widgets.delete_widget("size-9").await?;
+    scenario.installed(GATED).await?;
     scenario.delete_extension().await
 }

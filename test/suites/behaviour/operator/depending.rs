@@ -1,6 +1,9 @@
 //! Bundles that need others.
 
+use olm_api::ConditionType::Reconciling;
 use olm_test::prelude::*;
+
+mod installing;
 
 fn package(name: &str, range: &str) -> Value {
     json!({"packageName": name, "versionRange": range})
@@ -77,6 +80,40 @@ async fn what_is_missing_is_named_and_waited_for() -> Result<()> {
     println!("[gone later]\n{}\n", scenario.shown().await?.condition(Ready));
     scenario.remove_extension(&kinds).await?;
     scenario.delete_extension().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_extension_is_rolling_out_is_waited_for() -> Result<()> {
+    let scenario = Scenario::shared("soon").await?;
+    let bundles = [
+        small("base", "1.0.0").deployment(false),
+        small("base", "1.1.0").deployment(true).replaces("1.0.0"),
+        small("needy", "1.0.0").property("olm.package.required", package("base", ">=1.0.0")),
+    ];
+    scenario.offer(&bundles).await?;
+    let base = format!("{}-base", scenario.name);
+    scenario.another(&base, "base", json!({"version": "1.0.0"})).await?;
+    scenario.set_reports(&format!("{base}-1"), Reconciling, |shown| shown.starts_with("True/")).await?;
+    scenario.create_extension("needy", json!({})).await?;
+    let text = "bundle \"needy.v1.0.0\" requires what is not installed: package \"base\" in version range \">=1.0.0\"";
+    scenario.shows(Progressing, &format!("True/Retrying/{text}")).await?;
+    scenario.shows(Reconciling, &format!("True/Retrying/{text}")).await?;
+    scenario
+        .shows(Ready, &format!("False/Retrying/{text}. ClusterExtension {base:?} is installing bundle base.v1.0.0, which meets it"))
+        .await?;
+    let shown = scenario.shown().await?;
+    ensure!(shown.condition(Stalled).is_empty(), "it ends by itself: {shown:?}");
+    let ready = shown.condition(Ready);
+    ensure!(!ready.contains("apply:"), "it exists already: {ready}");
+    println!("[rolling out]\n{ready}\n");
+
+    scenario
+        .extensions()
+        .merge(&base, &json!({"spec": {"source": {"catalog": {"version": "1.1.0"}}}}))
+        .await?;
+    scenario.installed("1.0.0").await?;
+    scenario.delete_extension().await?;
+    scenario.remove_extension(&base).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

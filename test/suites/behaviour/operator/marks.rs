@@ -1,6 +1,6 @@
 //! Objects of a bundle that say about themselves what only we say about objects.
 
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use olm_api::names::{
     EXTENSIONS_PREFIX, MANAGED_BY, MANAGED_BY_LABEL, OWNER_UID_ANNOTATION, REVISION_ANNOTATION,
     REVISION_OF_ANNOTATION,
@@ -42,6 +42,19 @@ fn is_ours(map: &ConfigMap, scenario: &Scenario<'_>, set_uid: Option<&str>) -> R
     Ok(())
 }
 
+/// Has the revision reconciled some times: another object of it comes back.
+async fn reconciled(scenario: &Scenario<'_>, package: &str) -> Result<()> {
+    let other = format!("{package}-data");
+    for _ in 0..3 {
+        scenario.maps().remove(&other).await?;
+        wait::until("the other object to be back", DEADLINE, async || {
+            scenario.maps().get(&other).await.map(drop).map_err(Into::into)
+        })
+        .await?;
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
     let scenario = Scenario::shared("marks").await?;
@@ -65,15 +78,7 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
         Ok(map)
     })
     .await?;
-    for _ in 0..3 {
-        // That another object is back shows that the revision was looked at again.
-        let other = format!("{package}-data");
-        scenario.maps().remove(&other).await?;
-        wait::until("the other object to be back", DEADLINE, async || {
-            scenario.maps().get(&other).await.map(drop).map_err(Into::into)
-        })
-        .await?;
-    }
+    reconciled(&scenario, &package).await?;
     let after = scenario.maps().get(MARKED).await?;
     ensure!(after.resource_version() == right.resource_version(), "written again and again: {after:?}");
 
@@ -81,6 +86,34 @@ async fn marks_on_objects_of_a_bundle_change_nothing() -> Result<()> {
     scenario.delete_extension().await?;
     scenario.maps().gone(MARKED).await?;
     scenario.nothing_left().await
+}
+
+// Kubernetes fills in the rules of a ClusterRole that is made of others, and overwrites what is written there.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_that_kubernetes_aggregates_are_not_repaired() -> Result<()> {
+    let scenario = Scenario::shared("aggregated").await?;
+    let package = format!("{}-op", scenario.name);
+    let [sum, part] = ["sum", "part"].map(|name| format!("{}-{name}", scenario.name));
+    let role = |name: &str| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": []});
+    let mut whole = role(&sum);
+    whole["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"part-of": sum}}]});
+    let mut portion = role(&part);
+    portion["metadata"]["labels"] = json!({"part-of": sum});
+    portion["rules"] = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    scenario.offer(&[small(&package, "1.0.0").ships(whole).ships(portion)]).await?;
+    scenario.allow_everything().await?;
+    scenario.install(&package, json!({}), "1.0.0").await?;
+    let roles: Api<ClusterRole> = Api::all(scenario.client.clone());
+    let filled = wait::until("the rules to be filled in", DEADLINE, async || {
+        let role = roles.get(&sum).await?;
+        wait::check(role.rules.iter().flatten().count() == 1, || format!("{:?}", role.rules))?;
+        Ok(role)
+    })
+    .await?;
+    reconciled(&scenario, &package).await?;
+    let after = roles.get(&sum).await?;
+    ensure!(after.resource_version() == filled.resource_version(), "repaired: {after:?}");
+    scenario.delete_extension().await
 }
 
 #[tokio::test(flavor = "multi_thread")]

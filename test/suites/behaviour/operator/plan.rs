@@ -151,8 +151,8 @@ async fn upgrade_is_shown(scenario: &Scenario<'_>) -> Result<Answer> {
             "  secrets: get,list in the whole cluster\n",
             &format!("New permissions of the operator\n  {name}/plans\n    + secrets: get,list in the whole cluster\n"),
             "    ! may read Secrets of every namespace\n",
-            "Dry-run: not known: the service account is missing permissions",
-            &format!("Blocked\n  service account \"{name}/{ACCOUNT}\" is missing permissions"),
+            "Dry-run: not known: the ServiceAccount is missing permissions",
+            &format!("Blocked\n  ServiceAccount \"{name}/{ACCOUNT}\" is missing permissions"),
         ],
     )?;
     Ok(shown)
@@ -164,7 +164,7 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
     let rules = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]);
     let (user, _) = scenario.user("reader", rules).await?;
     let reader = scenario.world.cluster.kubeconfig_for(&user, &[])?;
-    let unknown = "not known: this needs a token of service account \"installer\"";
+    let unknown = "not known: this needs a token of ServiceAccount \"installer\"";
     let answer = wait::until("the reader to be known as one", DEADLINE, async || {
         let answer = olm_as(scenario, reader.clone(), &["diff", name]).await?;
         ensure!(!answer.errors.contains("forbidden"), "{}", answer.errors);
@@ -185,7 +185,7 @@ async fn a_reader_is_told_what_is_not_known(scenario: &Scenario<'_>, digest: &st
 async fn rights_increase_is_told(scenario: &Scenario<'_>) -> Result<()> {
     let name = &scenario.name;
     let wanted = format!(
-        "Bundle plans.v1.1.0 gives service account {name}/plans more permissions than plans.v1.0.0 did (1 more); it may read Secrets of every namespace"
+        "Bundle plans.v1.1.0 gives ServiceAccount {name}/plans more permissions than plans.v1.0.0 did (1 more); it may read Secrets of every namespace"
     );
     let increases = async || {
         let events = scenario.events("ClusterExtension", name).await?;

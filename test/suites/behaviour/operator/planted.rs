@@ -6,7 +6,7 @@ use flate2::{Compression, write::GzEncoder};
 use k8s_openapi::ByteString;
 use olm_api::names::{MIGRATED_FROM_HELM_LABEL, OBJECT_DATA_SECRET_TYPE, REVISION_NAME_LABEL};
 use olm_objectset::content_key;
-use olm_test::{prelude::*, rights};
+use olm_test::{permissions, prelude::*};
 
 /// What the planter writes where the bundle has its version.
 const PLANTED: &str = "planted";
@@ -19,7 +19,7 @@ fn system_secrets(client: &Client) -> Api<Secret> {
 async fn planter(scenario: &Scenario<'_>) -> Result<Client> {
     let name = format!("{}-planter", scenario.name);
     let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]);
-    rights::allow(&scenario.client, SYSTEM_NAMESPACE, &name, &rules, &rights::user(&name)).await?;
+    permissions::allow(&scenario.client, SYSTEM_NAMESPACE, &name, &rules, &permissions::user(&name)).await?;
     scenario.world.cluster.client_for(&name, &["system:authenticated"]).await
 }
 

@@ -5,7 +5,7 @@ use olm_api::{
     ConditionType::{Deprecated, PackageDeprecated},
     names::IDENTITY_ANNOTATION,
 };
-use olm_test::{prelude::*, rights};
+use olm_test::{permissions, prelude::*};
 
 /// Waits until a condition of any extension is `Status/Reason/Message` with all of these parts.
 async fn shows(scenario: &Scenario<'_>, name: &str, type_: ConditionType, parts: &[&str]) -> Result<()> {
@@ -58,7 +58,7 @@ async fn an_installed_extension_says_that_its_account_or_its_namespace_is_gone()
     ensure!(shown.version.as_deref() == Some("1.0.0"), "{shown:?}");
 
     // The new one is another one, which somebody has to allow.
-    rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    permissions::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     shows(&scenario, &scenario.name, Progressing, &["False/Blocked/", "was deleted and created again"])
         .await?;
     scenario.patch_extension(json!({"metadata": {"annotations": {IDENTITY_ANNOTATION: null}}})).await?;
@@ -112,7 +112,7 @@ async fn what_only_a_person_can_remove_is_stalled_with_the_remedy() -> Result<()
     // No permissions.
     let poor = named("poor");
     scenario.world.cluster.create_namespace(&poor).await?;
-    rights::create_account(&scenario.client, &poor, ACCOUNT).await?;
+    permissions::create_account(&scenario.client, &poor, ACCOUNT).await?;
     elsewhere(&scenario, &poor, &package, &poor).await?;
     shows(
         &scenario,
@@ -199,7 +199,7 @@ async fn a_bundle_image_that_does_not_exist_is_stalled_with_the_remedy() -> Resu
     let content = olm_test::catalog::chain("noimage", &[("1.0.0", &missing)]);
     let reference = scenario.push_catalog(&content, "latest").await?;
     scenario.create_catalog(&reference, None).await?;
-    rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    permissions::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     scenario.catalog_serves().await?;
     scenario.create_extension("noimage", json!({})).await?;
     let error = "error for resolved bundle \"noimage.v1.0.0\" with version \"1.0.0\": ";

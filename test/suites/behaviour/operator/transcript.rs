@@ -50,26 +50,40 @@ impl<'a> Transcript<'a> {
             async || Ok(self.scenario.extensions().get(name).await?.status.unwrap_or_default().conditions);
         is_in_state(title, seen, (state, parts)).await?;
         self.shown(title, "cext", name)?;
-        let answer = self.explain(name).await?;
-        self.line(&format!("$ olm explain {name}\n{}{}", answer.text, answer.errors));
-        answer.ensure(0, explained).with_context(|| title.to_owned())
+        self.explained(title, &[name], explained).await
     }
 
-    /// The same of a catalog, which `olm explain` does not know.
+    /// The same of a catalog.
     async fn catalog(&mut self, title: &str, name: &str, (state, parts): (State, &[&str])) -> Result<()> {
         let seen =
             async || Ok(self.scenario.catalogs().get(name).await?.status.unwrap_or_default().conditions);
         is_in_state(title, seen, (state, parts)).await?;
-        self.shown(title, "ccat", name)
+        self.shown(title, "ccat", name)?;
+        // The remedy, and the error, are lines of their own.
+        self.explained(title, &["clustercatalog", name], parts).await
+    }
+
+    /// What `olm explain` shows has these parts.
+    async fn explained(&mut self, title: &str, args: &[&str], parts: &[&str]) -> Result<()> {
+        let answer = self.explain(args).await?;
+        self.line(&format!("$ olm explain {}\n{}{}", args.join(" "), answer.text, answer.errors));
+        answer.ensure(0, parts).with_context(|| title.to_owned())
     }
 
     /// A manifest is refused with these words.
     fn refused(&mut self, title: &str, manifest: &Value, parts: &[&str]) -> Result<()> {
+        self.refused_with(&[], title, manifest, parts)
+    }
+
+    /// A manifest that is applied with further flags is refused with these words.
+    fn refused_with(&mut self, flags: &[&str], title: &str, manifest: &Value, parts: &[&str]) -> Result<()> {
         let text = manifest.to_string();
         let cluster = &self.scenario.world.cluster;
-        let answer = olm_test::kubectl::kubectl_with(cluster, &["apply", "-f", "-"], text.as_bytes());
+        let args = [&["apply", "-f", "-"][..], flags].concat();
+        let answer = olm_test::kubectl::kubectl_with(cluster, &args, text.as_bytes());
         let error = answer.err().with_context(|| format!("{title}: it is accepted"))?.to_string();
-        self.line(&format!("## {title}\n$ kubectl apply -f extension.yaml\n{error}\n"));
+        let typed = [&["kubectl apply -f extension.yaml"][..], flags].concat().join(" ");
+        self.line(&format!("## {title}\n$ {typed}\n{error}\n"));
         for part in parts {
             ensure!(error.contains(part), "{title}: no {part:?} in {error}");
         }
@@ -85,9 +99,9 @@ impl<'a> Transcript<'a> {
         Ok(())
     }
 
-    async fn explain(&self, name: &str) -> Result<Answer> {
+    async fn explain(&self, args: &[&str]) -> Result<Answer> {
         let registries = self.scenario.world.images.registries_conf().display().to_string();
-        let args = ["explain", name, "--registries-conf", &registries];
+        let args = [&["explain"][..], args, &["--registries-conf", &registries]].concat();
         cli::olm(&self.scenario.world.cluster.kubeconfig_admin(), &args).await
     }
 

@@ -270,13 +270,7 @@ async fn a_secret_of_somebody_else_is_not_used(world: &World) -> Result<()> {
 
 /// The Certificate, once it is there; its own controller is not at hand.
 async fn cert_manager_certificate(scenario: &Scenario<'_>) -> Result<DynamicObject> {
-    let resource = kube::api::ApiResource {
-        group: "cert-manager.io".into(),
-        version: "v1".into(),
-        api_version: "cert-manager.io/v1".into(),
-        kind: "Certificate".into(),
-        plural: "certificates".into(),
-    };
+    let resource = resource("cert-manager.io/v1", "Certificate", "certificates");
     let api: Api<DynamicObject> = Api::namespaced_with(scenario.client.clone(), &scenario.name, &resource);
     wait::until("the Certificate", DEADLINE, || async {
         api.get(&bundle::secret_name(&scenario.name)).await.context("no Certificate")

@@ -1,7 +1,8 @@
 //! The CRDs of OLM Classic beside those that upstream left on a recorded cluster, as the API server stores them.
 //!
 //! Fields of Kubernetes' own types (a Pod's affinity, a Deployment) are compared by their presence: Kubernetes may have added
-//! some since. All others are the same, with type, required fields, enumeration, pattern and limits. Descriptions are our own.
+//! some since. All others are the same, with type, required fields, enumeration, pattern, limits, and how server-side apply
+//! merges them. Descriptions are our own.
 
 use olm_test::{data, prelude::*};
 
@@ -18,7 +19,7 @@ const OF_KUBERNETES: [&str; 9] = [
     "strategy",
 ];
 /// Keywords that say what a value may be.
-const KEYWORDS: [&str; 14] = [
+const KEYWORDS: [&str; 18] = [
     "additionalProperties",
     "anyOf",
     "default",
@@ -32,11 +33,15 @@ const KEYWORDS: [&str; 14] = [
     "required",
     "type",
     "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
     "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-validations",
 ];
 
 pub(crate) fn check() {
-    let Some(folder) = data::folder("classic") else { return };
+    let Some(folder) = data::find("classic") else { return };
     let recorded = fs::File::open(folder.join("node-dump.json.zst")).expect("the recorded cluster");
     let recorded: Value =
         serde_json::from_reader(zstd::Decoder::new(recorded).expect("zstd")).expect("the recorded cluster");

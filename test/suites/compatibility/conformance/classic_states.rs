@@ -6,6 +6,7 @@
 
 mod facts;
 mod record;
+mod requirements;
 
 use jiff::{SignedDuration, Timestamp};
 use olm_classic_core::csv::{Effect, View, step};
@@ -25,6 +26,9 @@ pub(crate) fn check() {
         let part = format!("classic/{name}.jsonl.zst");
         data::each(&format!("classic states, {name}"), &part, |folder, counts| {
             check_all(&Record::read(&folder.join(&part)), counts);
+        });
+        data::each(&format!("classic requirements, {name}"), &part, |folder, counts| {
+            requirements::check(&Record::read(&folder.join(&part)), counts);
         });
     }
 }

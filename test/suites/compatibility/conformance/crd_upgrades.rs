@@ -8,7 +8,10 @@ use olm_crd::{Check, Finding, Policy, Reason, Report, Verdict, compare};
 use olm_test::prelude::*;
 use serde::Deserialize;
 
-use crate::data::{self, Counts};
+use crate::{
+    crd_decisions::Decisions,
+    data::{self, Counts},
+};
 
 /// A line of the data.
 #[derive(Deserialize)]
@@ -56,16 +59,20 @@ struct Tally {
     let_through: BTreeMap<String, usize>,
     /// Findings that our policy lets through in whatever upgrade, by reason.
     findings_let_through: BTreeMap<String, usize>,
+    /// What our policy refuses, and stored objects may decide about.
+    decisions: Decisions,
 }
 
 impl Tally {
     fn print(&self) {
-        let Self { refused, lines_equal, lines_by_order, let_through, findings_let_through } = self;
+        let Self { refused, lines_equal, lines_by_order, let_through, findings_let_through, decisions } =
+            self;
         println!(
             "crd_upgrades: {refused} refused; lines of findings: {lines_equal} equal, {lines_by_order} by the order of fields"
         );
         println!("crd_upgrades: policy Ours: verdicts changed from refused to allowed {let_through:?}");
         println!("crd_upgrades: policy Ours: findings let through {findings_let_through:?}");
+        decisions.print();
     }
 }
 
@@ -105,6 +112,7 @@ fn compare_case(case: &Case, old: &Definitions, new: &Definitions, counts: &mut 
         counts.different(format_args!("{from} to {to}: expected {expected:?}, got {own:?}"));
         return;
     }
+    tally.decisions.add(&ours, old, new);
     let allowed = reasons(&ours);
     for (reason, count) in &allowed {
         *tally.findings_let_through.entry(reason.clone()).or_default() += count;

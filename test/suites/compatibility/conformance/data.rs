@@ -7,7 +7,7 @@ use std::{
 };
 
 use olm_test::{
-    data::{large, report, sample},
+    data::{large, report, sample, skip},
     prelude::*,
 };
 use serde::de::DeserializeOwned;
@@ -32,7 +32,7 @@ pub(crate) fn each(kind: &str, part: &str, mut check: impl FnMut(&Path, &mut Cou
     let absent = match large("") {
         Err(absent) => Some(absent),
         Ok(folder) => {
-            let absent = (!folder.join(part).exists()).then(|| format!("they have no {part}"));
+            let absent = (!folder.join(part).exists()).then(|| format!("{} has no {part}", folder.display()));
             if absent.is_none() {
                 run("OLM_DATA", &folder, &mut check, &mut lines, &mut failures);
             }
@@ -44,8 +44,12 @@ pub(crate) fn each(kind: &str, part: &str, mut check: impl FnMut(&Path, &mut Cou
         failures.extend(unlisted(kind, &named));
     }
     assert!(!lines.is_empty() || absent.is_some(), "{kind}: the sample has no {part}");
-    let skipped = absent.map_or("nothing skipped".to_owned(), |absent| format!("skipped OLM_DATA: {absent}"));
-    report(&format!("compatibility {kind}: {}{skipped}", lines.concat()));
+    if let Some(absent) = absent {
+        skip(&absent);
+    }
+    if !lines.is_empty() {
+        report(&format!("compatibility {kind}: {}", lines.join("; ")));
+    }
     assert!(failures.is_empty(), "{kind}: {}", failures.join("\n"));
 }
 
@@ -70,7 +74,7 @@ fn run(
     let differing: usize = named.values().map(BTreeSet::len).sum();
     let all = equal + differing + different;
     lines.push(format!(
-        "ran {all} cases of {source}: {equal} equal, {differing} by named differences{by_name}, {different} different; "
+        "ran {all} cases of {source}: {equal} equal, {differing} by named differences{by_name}, {different} different"
     ));
     if different > 0 {
         failures.push(format!("{different} answers of {source} differ from upstream's without a name"));

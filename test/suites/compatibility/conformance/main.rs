@@ -10,10 +10,13 @@ mod classic_crds;
 mod classic_plans;
 mod classic_resolutions;
 mod classic_states;
+mod classic_taken_over;
+mod crd_decisions;
 mod crd_objects;
 mod crd_upgrades;
 mod data;
 mod ranges;
+mod registry;
 mod rendered;
 mod resolutions;
 mod validated;
@@ -41,6 +44,16 @@ fn classic_resolutions_of_a_real_catalog() {
 #[test]
 fn classic_states() {
     classic_states::check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn registry_answers() -> anyhow::Result<()> {
+    registry::check().await
+}
+
+#[test]
+fn classic_taken_over() {
+    classic_taken_over::check();
 }
 
 #[test]

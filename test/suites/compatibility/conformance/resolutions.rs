@@ -59,6 +59,7 @@ impl Case {
                 releases: ReleaseSupport::Off,
                 ..Options::default()
             },
+            ceiling: None,
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) struct Required {
 
 /// The folder with real bundles, or `None`, said on standard output.
 pub(crate) fn bundles() -> Option<PathBuf> {
-    olm_test::data::folder("bundles")
+    olm_test::data::find("bundles")
 }
 
 impl Place {

@@ -38,7 +38,12 @@ const KEPT: [&str; 9] = [
 ];
 /// What appears beside revisions with their content and what the administrator applied: kind, name if it is one object,
 /// and who makes it.
-const APPEAR: [(&str, &str, &str); 9] = [
+const APPEAR: [(&str, &str, &str); 10] = [
+    (
+        "APIService",
+        "v1alpha1.extensions.olm.operatorframework.io",
+        "the cluster, of the CRDs of update policies",
+    ),
     ("ClusterObjectSet", "", "we; how many there are is compared elsewhere"),
     ("Event", "", "everybody, to tell what happens"),
     ("Lease", "", "whoever leads, and nodes"),

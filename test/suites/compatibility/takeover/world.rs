@@ -237,9 +237,7 @@ impl World {
 
 /// Pushes the bundles and a catalog of them; the texts to replace in the dump.
 async fn push(images: &Images, dump: &Dump) -> Result<Vec<(String, String)>> {
-    let folder = std::env::var_os("OLM_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"), PathBuf::from)
-        .join("bundles");
+    let folder = olm_test::data::large("bundles").map_err(anyhow::Error::msg)?;
     let made = tempfile::tempdir()?;
     let mut pushed = BTreeMap::new();
     let mut content = String::new();

@@ -4,44 +4,47 @@
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use olm_api_classic::{ClusterServiceVersion, OperatorGroup};
 use olm_test::{
-    classic::{Classic, USER, install},
+    classic::{
+        Classic, USER,
+        csv::{csv, deployment, strategy},
+        install,
+    },
     instance::Settings,
     operator::GROUPS,
     prelude::*,
     proxy::Proxy,
 };
-use regex::Regex;
 
-use crate::snapshot::Id;
+use crate::{
+    lives::{State, objects, without},
+    snapshot::{Kind, all_of},
+};
 
 pub(crate) const HOME: &str = "csv-home";
 const SERVED: &str = "csv-served";
 const KIND: &str = "Beacon";
 const CRD: &str = "beacons.csv-faults.example.com";
 
-/// Group, version, kind and plural of everything that operators leave.
-const KINDS: [(&str, &str, &str, &str); 13] = [
-    ("", "v1", "Namespace", "namespaces"),
-    ("", "v1", "Secret", "secrets"),
-    ("", "v1", "Service", "services"),
-    ("apps", "v1", "Deployment", "deployments"),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"),
-    ("rbac.authorization.k8s.io", "v1", "Role", "roles"),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
-    (
-        "admissionregistration.k8s.io",
-        "v1",
-        "ValidatingWebhookConfiguration",
-        "validatingwebhookconfigurations",
-    ),
-    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions"),
-    ("operators.coreos.com", "v1", "OperatorGroup", "operatorgroups"),
-    ("operators.coreos.com", "v2", "OperatorCondition", "operatorconditions"),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
+/// Everything that operators leave.
+const KINDS: [Kind; 13] = [
+    ("v1", "Namespace", "namespaces"),
+    ("v1", "Secret", "secrets"),
+    ("v1", "Service", "services"),
+    ("apps/v1", "Deployment", "deployments"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io/v1", "Role", "roles"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "clusterserviceversions"),
+    ("operators.coreos.com/v1", "OperatorGroup", "operatorgroups"),
+    ("operators.coreos.com/v2", "OperatorCondition", "operatorconditions"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
 ];
+/// API versions of which a random run loses objects.
+const LOST: [&str; 4] = ["v1", "apps/v1", "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"];
 /// Fields, labels and annotations that differ from life to life: times, addresses, certificates and what follows from these.
-const FLEETING: [&str; 14] = [
+const FLEETING: [&str; 15] = [
     "caBundle",
     "clusterIP",
     "clusterIPs",
@@ -53,6 +56,7 @@ const FLEETING: [&str; 14] = [
     "lastUpdateTime",
     "managedFields",
     "olm.deployment-spec-hash",
+    "olm.webhook-description-hash",
     "olmcahash",
     "resourceVersion",
     "selfLink",
@@ -95,15 +99,6 @@ impl Place {
         Ok(place)
     }
 
-    /// Kills the program and starts it again.
-    pub(crate) async fn restart(&self) -> Result<()> {
-        self.classic.process().kill()?;
-        // What was stopped shall not reach the cluster after the death of who sent it.
-        self.proxy.thaw();
-        self.classic.process().restart()?;
-        self.classic.ready().await
-    }
-
     fn bindings(&self) -> Api<RoleBinding> {
         Api::namespaced(self.client.clone(), HOME)
     }
@@ -124,40 +119,87 @@ impl Place {
     }
 
     pub(crate) async fn group(&self) -> Result<()> {
+        self.group_for(true).await
+    }
+
+    /// Creates the group for the operator's namespace, and another one too if it is `wide`.
+    pub(crate) async fn group_for(&self, wide: bool) -> Result<()> {
         let group = json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "group"},
-            "spec": {"targetNamespaces": [HOME, SERVED]},
+            "spec": targets(wide),
         });
         self.groups.make(group).await.map(drop)
+    }
+
+    /// Changes the namespaces of the group.
+    pub(crate) async fn retarget(&self, wide: bool) -> Result<()> {
+        self.groups.merge("group", json!({"spec": targets(wide)})).await.map(drop)
+    }
+
+    /// Creates another group: with two no operator runs.
+    pub(crate) async fn second_group(&self) -> Result<()> {
+        let group = json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": {"name": "second"},
+            "spec": targets(false),
+        });
+        self.groups.make(group).await.map(drop)
+    }
+
+    /// Deletes something that belongs to an operator, if there is something.
+    pub(crate) async fn lose(&self, random: usize) -> Result<()> {
+        let kinds: Vec<Kind> =
+            KINDS.into_iter().filter(|(api_version, ..)| LOST.contains(api_version)).collect();
+        let of_operator = |object: &DynamicObject| {
+            let owners = object.owner_references();
+            let is_owned = owners.iter().any(|owner| owner.kind == "ClusterServiceVersion");
+            let by_label = object.labels().get("olm.owner.kind").map(String::as_str);
+            is_of_operators(object) && (is_owned || by_label == Some("ClusterServiceVersion"))
+        };
+        let all = all_of(&self.client, &kinds).await?;
+        let found: Vec<_> = all.into_iter().filter(|(_, object)| of_operator(object)).collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        let (kind, object) = &found[random % found.len()];
+        let (api_version, kind, plural) =
+            kinds.iter().find(|(_, known, _)| known == kind).context("a kind of the list")?;
+        let resource = resource(api_version, kind, plural);
+        let api: Api<DynamicObject> = match object.namespace() {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), &namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        };
+        let name = &object.name_any();
+        // It may have gone with the operator meanwhile.
+        drop(api.delete(name, &DeleteParams::default()).await);
+        Ok(())
+    }
+
+    /// Waits until groups and operators are gone.
+    pub(crate) async fn is_empty(&self) -> Result<()> {
+        wait::until("the groups to be gone", DEADLINE, async || {
+            let left = self.groups.all().await?.len();
+            wait::check(left == 0, || format!("{left} of them"))?;
+            self.is(&[]).await
+        })
+        .await
     }
 
     /// Creates a version with an API, a webhook and permissions.
     pub(crate) async fn operator(&self, version: u32, replaces: Option<&str>) -> Result<()> {
         let name = format!("beacon-{version}");
-        let labels = json!({"app": name});
-        let deployment = json!({"name": name, "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {
-            "metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "node.local/pause:1"}]},
-        }}});
         let webhook = json!({
             "type": "ValidatingAdmissionWebhook", "generateName": "beacon.example.com", "deploymentName": name,
             "failurePolicy": "Ignore", "sideEffects": "None", "admissionReviewVersions": ["v1"], "containerPort": 443,
             "rules": [{"apiGroups": ["csv-faults.example.com"], "apiVersions": ["v1"], "resources": ["beacons"],
                 "operations": ["CREATE"]}],
         });
-        let mut csv = json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": {"name": format!("beacon.v{version}")},
-            "spec": {
-                "displayName": "beacon",
-                "installModes": [{"type": "OwnNamespace", "supported": true}, {"type": "MultiNamespace", "supported": true}],
-                "customresourcedefinitions": {"owned": [{"name": CRD, "version": "v1", "kind": KIND}]},
-                "webhookdefinitions": [webhook],
-                "install": {"strategy": "deployment", "spec": {
-                    "deployments": [deployment],
-                    "permissions": [{"serviceAccountName": "default", "rules": [rule()]}],
-                }},
-            },
+        let permissions = json!([{"serviceAccountName": "default", "rules": [rule()]}]);
+        let fields = json!({
+            "customresourcedefinitions": {"owned": [{"name": CRD, "version": "v1", "kind": KIND}]},
+            "webhookdefinitions": [webhook],
+            "install": strategy(&[deployment(&name, 0)], &permissions),
         });
+        let mut csv = csv(&format!("beacon.v{version}"), &fields);
         if let Some(replaces) = replaces {
             csv["spec"]["replaces"] = replaces.into();
         }
@@ -182,41 +224,23 @@ impl Place {
     }
 
     /// One look whether Kubernetes has collected what belonged to versions that are gone.
-    pub(crate) async fn is_collected(&self, versions: &[u32]) -> Result<()> {
-        let names: Vec<String> =
-            versions.iter().flat_map(|one| [format!("/beacon-{one}"), format!("/beacon.v{one}")]).collect();
-        let mut left: Vec<Id> = self.snapshot().await?.into_keys().collect();
+    pub(crate) async fn are_collected(&self, gone: &[u32]) -> Result<()> {
+        let of = |one: &u32| [format!("/beacon-{one}"), format!("/beacon.v{one}")];
+        let names: Vec<String> = gone.iter().flat_map(of).collect();
+        let mut left: Vec<String> = self.snapshot().await?.into_keys().collect();
         left.retain(|id| names.iter().any(|name| id.contains(name.as_str())));
         wait::check(left.is_empty(), || format!("{left:?}"))
     }
 
     /// What there is, without what differs although nothing does.
-    pub(crate) async fn snapshot(&self) -> Result<BTreeMap<Id, Value>> {
-        let mut objects = BTreeMap::new();
-        for (group, version, kind, plural) in KINDS {
-            let api_version =
-                if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-            let resource = ApiResource {
-                group: group.to_owned(),
-                version: version.to_owned(),
-                api_version,
-                kind: kind.to_owned(),
-                plural: plural.to_owned(),
-            };
-            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-            for object in api.all().await?.into_iter().filter(is_of_operators) {
-                let namespace = object.namespace().unwrap_or_default();
-                // Another webhook configuration in each life.
-                let name = object.metadata.generate_name.clone().unwrap_or_else(|| object.name_any());
-                let mut id = format!("{kind} {namespace}/{name}");
-                while objects.contains_key(&id) {
-                    id.push('+');
-                }
-                objects.insert(id, normal(&serde_json::to_value(&object)?));
-            }
-        }
-        Ok(objects)
+    pub(crate) async fn snapshot(&self) -> Result<State> {
+        objects(&self.client, &KINDS, is_of_operators, normal).await
     }
+}
+
+fn targets(wide: bool) -> Value {
+    let all: &[&str] = if wide { &[HOME, SERVED] } else { &[HOME] };
+    json!({"targetNamespaces": all})
 }
 
 fn is_of_operators(object: &DynamicObject) -> bool {
@@ -248,9 +272,7 @@ fn crd() -> Value {
 
 /// An object as it is compared: of the status what the operator's state is, of Secrets the names of what is in them.
 fn normal(object: &Value) -> Value {
-    let uid = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").expect("a pattern");
-    let text = uid.replace_all(&object.to_string(), "UID").into_owned();
-    let mut object: Value = serde_json::from_str(&text).expect("JSON in which only texts changed");
+    let mut object = without(object, &FLEETING);
     let status = object["status"].take();
     if let Some(data) = object["data"].as_object() {
         object["data"] = json!(data.keys().collect::<Vec<_>>());
@@ -258,19 +280,7 @@ fn normal(object: &Value) -> Value {
     if object["metadata"]["generateName"].is_string() {
         object["metadata"]["name"] = Value::Null;
     }
-    strip(&mut object);
     let kept = ["phase", "reason", "message", "namespaces", "requirementStatus"];
     object["status"] = kept.iter().map(|field| ((*field).to_owned(), status[*field].clone())).collect();
     object
-}
-
-fn strip(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.retain(|name, _| !FLEETING.contains(&name.as_str()));
-            fields.values_mut().for_each(strip);
-        }
-        Value::Array(list) => list.iter_mut().for_each(strip),
-        _ => {}
-    }
 }

@@ -1,7 +1,7 @@
 //! Catalogs, their content, and the rights that follow from it.
 
 use cucumber::{gherkin::Step, given, then, when};
-use olm_test::{catalog, prelude::*, rights};
+use olm_test::{catalog, permissions, prelude::*};
 
 use super::Outcome;
 use crate::{
@@ -45,11 +45,11 @@ async fn push_for(w: &mut World, host: &str, name: &str, tag: &str, step: &Step)
 async fn grant(w: &World, namespace: &str, account: &str) -> Result<()> {
     let files: Vec<_> =
         w.offered.iter().map(|bundle| bundle.for_all_namespaces().made(w.place.facts()).files()).collect();
-    let mut rules = rights::rules_for(&files, namespace)?;
+    let mut rules = permissions::rules_for(&files, namespace)?;
     if let Some((verb, resource)) = &w.withheld {
         rules.withhold(verb, resource);
     }
-    rights::grant(&w.client, namespace, account, &rules).await
+    permissions::grant(&w.client, namespace, account, &rules).await
 }
 
 async fn create(w: &mut World, name: &str, image: Value, priority: i64) -> Result<()> {
@@ -133,13 +133,13 @@ async fn granted(w: &mut World, account: String) -> Outcome {
 async fn made_elsewhere(w: &mut World, account: String, namespace: String) -> Outcome {
     must!(account == ACCOUNT, "there is no account {account:?}");
     let namespace = w.text(&namespace);
-    rights::create_account(&w.client, &namespace, ACCOUNT).await?;
+    permissions::create_account(&w.client, &namespace, ACCOUNT).await?;
     Ok(grant(w, &namespace, ACCOUNT).await?)
 }
 
 #[when(expr = "the account {string} is made and gets all rights it needs")]
 async fn made(w: &mut World, account: String) -> Outcome {
-    rights::create_account(&w.client, &w.id, &account).await?;
+    permissions::create_account(&w.client, &w.id, &account).await?;
     Ok(grant(w, &w.id, &account).await?)
 }
 

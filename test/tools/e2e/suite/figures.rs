@@ -52,7 +52,7 @@ pub(crate) async fn taken(world: &World) -> Result<()> {
 
 /// A large catalog is unpacked, indexed and read.
 async fn loaded(world: &World, processes: &[(&str, u32)]) -> Result<()> {
-    let Some(folder) = olm_test::data::folder("") else {
+    let Some(folder) = olm_test::data::find("") else {
         world.leave_out("figures under load: the large catalog is not at hand");
         return Ok(());
     };

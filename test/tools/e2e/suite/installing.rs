@@ -60,30 +60,31 @@ pub(crate) async fn on_nothing(world: &World) -> Result<()> {
 
 /// The programs' configuration of registries, as an administrator mounts it.
 pub(crate) async fn registries(world: &World) -> Result<()> {
-    world.apply(&registries_conf(world).to_string())?;
-    mount_registries(world, OPERATOR)?;
+    world.apply(&registries_conf(world, SYSTEM).to_string())?;
+    mount_registries(world, SYSTEM, OPERATOR)?;
     world.deployed(SYSTEM, OPERATOR, 2).await
 }
 
-fn registries_conf(world: &World) -> serde_json::Value {
+/// The configuration of registries, for a namespace.
+pub(crate) fn registries_conf(world: &World, namespace: &str) -> serde_json::Value {
     let host = &world.pull;
     let text = format!(
         "[[registry]]\nlocation = {host:?}\ninsecure = true\n\n\
          [[registry]]\nprefix = {MIRRORED:?}\nlocation = {host:?}\ninsecure = true\n"
     );
     json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "registries", "namespace": SYSTEM},
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "registries", "namespace": namespace},
         "data": {"registries.conf": text},
     })
 }
 
 /// Mounts the configuration of registries where programs look for it.
-pub(crate) fn mount_registries(world: &World, deployment: &str) -> Result<()> {
+pub(crate) fn mount_registries(world: &World, namespace: &str, deployment: &str) -> Result<()> {
     let patch = json!({"spec": {"template": {"spec": {
         "containers": [{"name": "manager", "volumeMounts": [{"name": "registries", "mountPath": "/etc/containers"}]}],
         "volumes": [{"name": "registries", "configMap": {"name": "registries"}}],
     }}}});
-    world.kubectl(&["patch", "deployment", deployment, "-n", SYSTEM, "-p", &patch.to_string()])?;
+    world.kubectl(&["patch", "deployment", deployment, "-n", namespace, "-p", &patch.to_string()])?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! does not keep the next from being told. At the end the programs are installed, for the tests that come after.
 
 mod availability;
+mod classic;
 mod confinement;
 mod extension;
 mod figures;
@@ -46,6 +47,7 @@ async fn an_administrator_installs_uses_disturbs_and_measures_it() -> Result<()>
     told.tell("figures", figures::taken(&world)).await;
     told.tell("the split installation, and back", split::there_and_back(&world)).await;
     told.tell("an extension is deleted", extension::deleted(&world)).await;
+    told.tell("an operator of OLM Classic by Subscription", classic::life(&world)).await;
     told.end(&world)
 }
 

@@ -26,7 +26,7 @@ pub(crate) async fn there_and_back(world: &World) -> Result<()> {
 
     world.apply(&world.manifests("install.yaml")?)?;
     world.deployed(SYSTEM, CATALOGD, 0).await?;
-    mount_registries(world, OPERATOR)?;
+    mount_registries(world, SYSTEM, OPERATOR)?;
     world.deployed(SYSTEM, OPERATOR, 2).await?;
     served_by(world, OPERATOR).await?;
     world.apply(&sample::extension("1.2.0").to_string())?;
@@ -38,7 +38,7 @@ pub(crate) async fn there_and_back(world: &World) -> Result<()> {
 pub(crate) async fn applied(world: &World) -> Result<()> {
     world.apply(&world.manifests("overlays/split")?)?;
     for deployment in [OPERATOR, CATALOGD] {
-        mount_registries(world, deployment)?;
+        mount_registries(world, SYSTEM, deployment)?;
     }
     world.deployed(SYSTEM, CATALOGD, 2).await?;
     world.deployed(SYSTEM, OPERATOR, 2).await?;

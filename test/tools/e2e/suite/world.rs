@@ -27,15 +27,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// None, said on standard output, without a cluster that was made for this.
+    /// None, and reported as skipped, without a cluster that was made for this.
     pub(crate) async fn of_the_environment() -> Result<Option<Self>> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let (Some(_), Some(push), Some(pull)) =
             (variable("KUBECONFIG"), variable(REGISTRY_PUSH), variable(REGISTRY_PULL))
         else {
-            println!(
-                "skipped: KUBECONFIG, {REGISTRY_PUSH} and {REGISTRY_PULL} are to be set, as make e2e does"
-            );
+            let needed = "it needs KUBECONFIG";
+            olm_test::data::skip(&format!(
+                "{needed}, {REGISTRY_PUSH} and {REGISTRY_PULL}, as make e2e sets them"
+            ));
             return Ok(None);
         };
         let cluster = Cluster::start(Options::default()).await?;
@@ -47,7 +48,7 @@ impl World {
 
     /// Says that a part of a chapter is not told here, and why.
     pub(crate) fn leave_out(&self, reason: &str) {
-        println!("   left out: {reason}");
+        olm_test::data::report(&format!("   left out: {reason}"));
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner).push(reason.to_owned());
     }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use olm_bundle::{Bundle, InstallMode, MEMORY_BYTES_MAX};
 use olm_render::{CertificateProvider, Options, render};
+use olm_test_programs::data::large_or_sample;
 use serde_json::Value;
 
 use super::*;
@@ -11,10 +12,7 @@ use crate::{bundle::configuration, sources::Source};
 
 /// Bundles of the data folder when it is here, else those of the sample.
 fn folders() -> Vec<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let data = std::env::var_os("OLM_DATA").map_or(here.join("../../shared/data"), PathBuf::from);
-    let real = data.join("bundles");
-    let root = if real.exists() { real } else { here.join("../test/data/sample/bundles") };
+    let root = large_or_sample("bundles", "bundles");
     let inside = |folder: &Path| -> Vec<PathBuf> {
         std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
     };

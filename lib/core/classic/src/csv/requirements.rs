@@ -80,6 +80,13 @@ const PRESENT: &str = "Present";
 const NOT_PRESENT: &str = "NotPresent";
 const NOT_SATISFIED: &str = "PresentNotSatisfied";
 const NOT_AVAILABLE: &str = "PresentNotAvailable";
+const DEPLOYMENT_FOUND: &str = "DeploymentFound";
+const SATISFIED: &str = "Satisfied";
+
+/// Whether the status of a requirement, or of a part of it, says that it is met.
+pub fn is_met(status: &str) -> bool {
+    [PRESENT, DEPLOYMENT_FOUND, SATISFIED].contains(&status)
+}
 
 /// The requirements of an operator.
 ///
@@ -155,7 +162,7 @@ impl List {
             (_, None) => "CSV version parsing error".to_owned(),
             (Some(found), Some(least)) if least.cmp_precedence(found).is_gt() => {
                 format!(
-                    "CSV version requirement not met: minKubeVersion ({wanted}) > server version ({server})"
+                    "CSV version requirement not met: minKubeVersion ({wanted}) > server version ({found})"
                 )
             }
             _ => {
@@ -194,7 +201,7 @@ impl List {
                 self.push(subject, true, PRESENT, text).uuid = Some(found.uid.clone());
             } else {
                 let text = "CRD is present but the Established condition is False (not available)";
-                self.push(subject, false, NOT_AVAILABLE, text).uuid = Some(found.uid.clone());
+                self.push(subject, false, NOT_AVAILABLE, text);
             }
         }
     }
@@ -221,7 +228,7 @@ impl List {
         for (name, service) in &owned {
             let wanted = service.deployment_name.as_deref();
             let exists = deployments.into_iter().flatten().any(|one| Some(one.name.as_str()) == wanted);
-            let status = if exists { "DeploymentFound" } else { "DeploymentNotFound" };
+            let status = if exists { DEPLOYMENT_FOUND } else { "DeploymentNotFound" };
             self.push((API_SERVICE, name), exists, status, "");
         }
     }
@@ -263,7 +270,7 @@ impl List {
                 let rules = permissions.into_iter().flatten().filter(of_account).flat_map(|one| &one.rules);
                 dependents.extend(rules.map(|rule| dependent(rule, place, scope, &found.held)));
             }
-            let met = dependents.iter().all(|dependent| dependent.status == "Satisfied");
+            let met = dependents.iter().all(|dependent| dependent.status == SATISFIED);
             let (status, message) = if met {
                 (PRESENT, "")
             } else {
@@ -281,7 +288,7 @@ fn dependent(rule: &PolicyRule, place: &str, scope: &str, held: &Held) -> Depend
         group: "rbac.authorization.k8s.io".to_owned(),
         version: "v1".to_owned(),
         kind: "PolicyRule".to_owned(),
-        status: if satisfied { "Satisfied" } else { "NotSatisfied" }.to_owned(),
+        status: if satisfied { SATISFIED } else { "NotSatisfied" }.to_owned(),
         uuid: None,
         message: Some(format!("{scope} rule:{}", rule_text(rule))),
     }

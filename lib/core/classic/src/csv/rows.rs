@@ -23,8 +23,9 @@ type Row = Result<Outcome, Fact>;
 
 /// How long an installation may take to become healthy.
 const INSTALL_MAX: SignedDuration = SignedDuration::from_mins(5);
-/// How long a failed installation rests. Upstream begins anew at once, and again.
+/// How long a failed installation rests: after the first failure, and at most. Upstream begins anew at once, and again.
 const RETRY: SignedDuration = SignedDuration::from_secs(10);
+const RETRY_MAX: SignedDuration = SignedDuration::from_mins(5);
 
 /// Evaluates the rows for an operator.
 ///
@@ -221,10 +222,11 @@ fn succeeded(csv: &ClusterServiceVersion, view: &View, now: Timestamp) -> Row {
     Ok(if is_fine { outcome.with(Effect::EnsureApiRoles).again(until_rotation(csv, now)) } else { outcome })
 }
 
-/// The time to the next certificates.
+/// The time to the next certificates. One that is over has been left by webhooks that are gone.
 fn until_rotation(csv: &ClusterServiceVersion, now: Timestamp) -> Again {
     let at = csv.status.as_ref().and_then(|status| status.certs_rotate_at.as_ref());
-    at.map_or(Again::Await, |at| Again::After(at.0.duration_since(now).max(SignedDuration::from_secs(1))))
+    let left = at.map(|at| at.0.duration_since(now)).filter(SignedDuration::is_positive);
+    left.map_or(Again::Await, Again::After)
 }
 
 fn failed(csv: &ClusterServiceVersion, view: &View, group: &Group, because: &str, now: Timestamp) -> Row {
@@ -291,11 +293,25 @@ fn rests(
         reason::INVALID_WEBHOOK => Ok(webhooks::check(csv).is_err().then(Outcome::stay)),
         reason::INSTALL_FAILED => {
             let since = csv.status.as_ref().and_then(|status| status.last_transition_time.as_ref());
-            let left = RETRY - since.map_or(RETRY, |since| now.duration_since(since.0));
-            Ok(left.is_positive().then(|| Outcome::stay().again(Again::After(left))))
+            let left = since.map(|since| rest(csv) - now.duration_since(since.0));
+            let left = left.filter(SignedDuration::is_positive);
+            Ok(left.map(|left| Outcome::stay().again(Again::After(left))))
         }
         _ => Ok(None),
     }
+}
+
+/// How long a failed installation rests: twice as long after each failure since the last installation that worked, as far as
+/// the history goes back.
+fn rest(csv: &ClusterServiceVersion) -> SignedDuration {
+    let history = csv.status.iter().flat_map(|status| &status.conditions);
+    let worked = |reason: &str| reason == reason::INSTALL_SUCCEEDED;
+    let reasons: Vec<&str> = history.map(|one| one.reason.as_deref().unwrap_or_default()).collect();
+    let since = reasons.iter().rev().take_while(|reason| !worked(reason));
+    let failures = since.filter(|reason| **reason == reason::INSTALL_FAILED).count().max(1);
+    let doubled = u32::try_from(failures - 1).unwrap_or(u32::MAX);
+    let factor = 2_i32.checked_pow(doubled).unwrap_or(i32::MAX);
+    RETRY.checked_mul(factor).unwrap_or(RETRY_MAX).min(RETRY_MAX)
 }
 
 fn replacing(view: &View, group: &Group) -> Row {

@@ -138,6 +138,9 @@ pub mod message {
         "crd.Spec.PreserveUnknownFields must be false to let API Server call webhook to do the conversion";
     /// Of a conversion that is not as it is to be.
     pub const CONVERSION_MISSING: &str = "conversionWebhook not ready";
+    /// Of a webhook whose description has changed, or is gone.
+    pub const WEBHOOK_OUTDATED: &str =
+        "the webhook configurations are not those of the ClusterServiceVersion";
     /// Two webhooks of one name.
     pub const WEBHOOK_TWICE: &str = "CSV contains repeated WebhookDescription name";
     /// A webhook for all API groups.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use olm_api_classic::{OperatorGroup, UpgradeStrategy, names};
+use serde_json::{Value, json};
 
 use super::{
     provided::{Apis, apis_of},
@@ -33,6 +34,8 @@ pub struct Group {
     pub uid: String,
     /// The namespaces that it selects.
     pub targets: Namespaces,
+    /// The selector by which it finds them, if it has one.
+    pub selector: Option<Value>,
     /// Whether its list of provided APIs is left as it is.
     pub is_static: bool,
     /// The APIs that its annotation lists.
@@ -56,6 +59,7 @@ impl Group {
             namespace: text(&group.metadata.namespace),
             uid: text(&group.metadata.uid),
             targets: namespaces.unwrap_or_default(),
+            selector: targets::selector(spec).map(|selector| json!(selector)),
             is_static: spec.static_provided_apis.unwrap_or_default(),
             provided: provided.map(|text| apis_of(text)).unwrap_or_default(),
             fails_forward: spec.upgrade_strategy == UpgradeStrategy::TechPreviewUnsafeFailForward,

@@ -192,6 +192,29 @@ pub fn report(status: &mut InstallPlanStatus, reason: &str, text: &str, now: Tim
     summarize(status, reason, text, true, now);
 }
 
+fn find<'s>(status: &'s InstallPlanStatus, kind: &str) -> Option<&'s InstallPlanCondition> {
+    status.conditions.iter().find(|one| one.type_.as_deref() == Some(kind))
+}
+
+/// What `Ready` says of a plan.
+pub fn ready(status: &InstallPlanStatus) -> Option<&str> {
+    find(status, texts::READY)?.message.as_deref()
+}
+
+/// Whether nothing goes on without a person.
+pub fn is_stalled(status: &InstallPlanStatus) -> bool {
+    find(status, texts::STALLED).is_some_and(|one| one.status.as_deref() == Some("True"))
+}
+
+/// Reason and sentence of what is wrong with a plan. What it waits for is not wrong.
+pub fn problem(status: &InstallPlanStatus) -> Option<(&'static str, &str)> {
+    const WRONG: [&str; 4] =
+        [texts::CHECK_FAILED, texts::COMPONENT_FAILED, texts::MISSING_PERMISSIONS, texts::NOT_SEALED];
+    let ready = find(status, texts::READY)?;
+    let reason = WRONG.into_iter().find(|reason| ready.reason.as_deref() == Some(*reason))?;
+    Some((reason, ready.message.as_deref().unwrap_or_default()))
+}
+
 fn summarize(status: &mut InstallPlanStatus, reason: &str, text: &str, is_stalled: bool, now: Timestamp) {
     let ready = if reason == texts::COMPLETE { "True" } else { "False" };
     set(status, [texts::READY, ready, reason, text], now);

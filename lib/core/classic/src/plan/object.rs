@@ -35,6 +35,9 @@ const SUPPORTED: [&str; 22] = [
 const PERMISSIONS: [&str; 5] = ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
 /// Kinds whose objects are left alone when they exist.
 const CREATED_ONLY: [&str; 2] = [CSV_KIND, "Subscription"];
+/// The fields of a Secret.
+const SECRET_FIELDS: [&str; 7] =
+    ["apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData"];
 
 /// Whether plans may hold the kind of a step.
 pub fn is_supported(step: &Step) -> bool {
@@ -51,13 +54,17 @@ pub fn is_created_only(step: &Step) -> bool {
     CREATED_ONLY.contains(&step.resource.kind.as_str())
 }
 
-/// The `apiVersion` and kind of a step's object.
+/// The `apiVersion` and kind of a step's object. What a bundle ships as a Secret is written as one of the core API, even
+/// if it is a custom resource of a kind with that name: upstream reads its kind, and not its group.
 pub fn kind(step: &Step) -> (String, &str) {
     let resource = &step.resource;
+    if resource.kind == texts::BUNDLE_SECRET {
+        return ("v1".to_owned(), "Secret");
+    }
     let group = if resource.kind == CSV_KIND { "operators.coreos.com" } else { &resource.group };
     let version =
         if group.is_empty() { resource.version.clone() } else { format!("{group}/{}", resource.version) };
-    (version, if resource.kind == texts::BUNDLE_SECRET { "Secret" } else { &resource.kind })
+    (version, &resource.kind)
 }
 
 /// Where an object of a plan belongs.
@@ -80,10 +87,12 @@ pub fn prepared(step: &Step, object: &Value, place: Place<'_>) -> Value {
     object["apiVersion"] = api_version.into();
     object["kind"] = kind.into();
     let is_csv_or_subscription = is_created_only(step);
-    if let Some(map) = object.as_object_mut()
-        && kind != CSV_KIND
-    {
-        map.remove("status");
+    if let Some(map) = object.as_object_mut() {
+        if kind == "Secret" {
+            map.retain(|field, _| SECRET_FIELDS.contains(&field.as_str()));
+        } else if kind != CSV_KIND {
+            map.remove("status");
+        }
     }
     let mut metadata = object["metadata"].as_object().cloned().unwrap_or_default();
     metadata.retain(|field, _| ["name", "labels", "annotations"].contains(&field.as_str()));

@@ -37,9 +37,6 @@ pub struct Reference {
     /// The properties as JSON; the step of a ClusterServiceVersion has them.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub properties: String,
-    /// The mark of the program that wrote the step.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub seal: String,
 }
 
 impl Reference {
@@ -54,7 +51,6 @@ impl Reference {
             catalog_source_namespace: bundle.catalog_namespace.clone(),
             replaces: String::new(),
             properties: String::new(),
-            seal: String::new(),
         }
     }
 }

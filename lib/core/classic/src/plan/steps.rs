@@ -4,7 +4,7 @@
 use olm_api_classic::{Step, StepResource};
 use olm_bundle::{
     CSV_KIND, Manifest, Permission,
-    typed::{CLUSTER_SERVICE_VERSION, convert},
+    typed::{CLUSTER_SERVICE_VERSION, convert, in_exact_case},
 };
 use olm_object::text;
 use serde_json::Value;
@@ -129,6 +129,7 @@ pub fn objects(bundle: &PlannedBundle) -> Result<Vec<PlannedObject>, PlanError> 
 /// The ClusterServiceVersion as upstream writes it: what its types know, in the namespace of the plan.
 fn cluster_service_version(bundle: &PlannedBundle, manifest: &Manifest) -> Result<Value, PlanError> {
     let mut csv = manifest.object.clone();
+    in_exact_case(&CLUSTER_SERVICE_VERSION, &mut csv);
     if text(&csv, "/apiVersion").is_empty() {
         return Err(PlanError::NoApiVersion(bundle.name.clone()));
     }

@@ -104,11 +104,6 @@ pub fn warnings(count: usize, csv: &str, kind: &str, name: &str, texts: &str) ->
     format!("{count} warning(s) generated during {during} ({kind} \"{name}\"): {texts}")
 }
 
-/// The error of a ClusterServiceVersion that brings a CRD which another one owns.
-pub fn owned_already(csv: &str) -> String {
-    format!("pre-existing CRD owners found for owned CRD(s) of dependent CSV {csv}")
-}
-
 /// The error of a CRD that drops a version at which objects are stored.
 pub fn stored_version_removed(crd: &str, version: &str) -> String {
     format!(
@@ -131,6 +126,6 @@ pub fn too_restrictive(crd: &str, gvk: &str, object: &str, problems: &str) -> St
 }
 
 /// The error of a CRD whose stored objects cannot be checked.
-pub fn not_checked(crd: &str, why: &str) -> String {
-    format!("error validating existing CRs against new CRD's schema for \"{crd}\": {why}")
+pub fn not_checked(crd: &str, gvk: &str, why: &str) -> String {
+    format!("error validating existing CRs against new CRD's schema for \"{crd}\": {gvk}: {why}")
 }

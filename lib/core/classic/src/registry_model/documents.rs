@@ -17,6 +17,7 @@ use super::{Bundle, Package, Property};
 use crate::{
     graph,
     limits::{ENTRY_BYTES, GRAPH_BYTES_MAX, VALUE_BYTES},
+    source::texts::NAMED_MAX,
 };
 
 /// The names and edges of a catalog take more memory than they may.
@@ -33,6 +34,8 @@ pub struct Documents {
     digests: BTreeSet<[u8; 32]>,
     memory: usize,
     left_out: usize,
+    /// Names of the first of them.
+    left_out_names: Vec<String>,
     count: usize,
 }
 
@@ -96,6 +99,9 @@ impl Documents {
         }
         let Some(line) = document(bundle).filter(|line| line.len() <= DOCUMENT_BYTES_MAX) else {
             self.left_out += 1;
+            if self.left_out_names.len() < NAMED_MAX {
+                self.left_out_names.push(bundle.csv_name.clone());
+            }
             return Ok(None);
         };
         entries.bundles.insert(bundle.csv_name.clone());
@@ -168,6 +174,11 @@ impl Documents {
     /// How many bundles have no document, because they are too large or not as they should be.
     pub fn left_out(&self) -> usize {
         self.left_out
+    }
+
+    /// The names of the first of those.
+    pub fn left_out_names(&self) -> &[String] {
+        &self.left_out_names
     }
 
     /// Ends a line, which is part of the digest from then on.
@@ -307,6 +318,7 @@ mod tests {
             assert_eq!(documents.entry(&bad).unwrap(), None);
         }
         assert_eq!(documents.left_out(), 3);
+        assert_eq!(documents.left_out_names(), ["lamp.v1", "lamp.v2", "lamp.v3"]);
         assert!(documents.entry(&bundle("lamp.v4")).unwrap().is_some());
     }
 

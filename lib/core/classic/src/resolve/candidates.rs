@@ -124,7 +124,7 @@ fn not_offered(problem: &Problem<'_>, at: usize, entry: &Entry) -> String {
     let current = installed::installed(subscription);
     let current = current.and_then(|name| problem.universe.installed.iter().find(|one| one.name == *name));
     if let Some(fault) = problem.faults.get(&at) {
-        return format!("not looked at: {fault}");
+        return format!("not considered: {fault}");
     }
     if current.is_some_and(|current| current.name == entry.name) {
         return "installed".to_owned();
@@ -158,7 +158,7 @@ fn left(
     (chosen, failure): (&BTreeSet<Variable>, Option<&Unresolved>),
 ) -> String {
     if let Some(Unresolved::Errors(_)) = failure {
-        return "not looked at: the resolution failed".to_owned();
+        return "not considered: the resolution failed".to_owned();
     }
     let order = offered(problem, at);
     let place_of = |wanted: &dyn Fn(&Variable) -> bool| order.iter().position(wanted);

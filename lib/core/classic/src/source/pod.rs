@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::api::resource::Quantity};
+use k8s_openapi::{
+    api::core::v1::{ContainerStatus, Pod},
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
+};
 use olm_api_classic::{
     CatalogSource, GrpcPodConfig, SecurityContextConfig,
     names::{CATALOG_SOURCE_LABEL, POD_HASH_LABEL, PRIORITY_CLASS_ANNOTATION, UNPACK_LABEL, UPDATE_LABEL},
 };
+use olm_bundle::binary_quantity;
 use serde_json::{Map, Value, json};
 
 use super::service::{PORT, hash, labels, owned};
@@ -17,6 +21,10 @@ pub const ENFORCE_LABEL: &str = "pod-security.kubernetes.io/enforce";
 const SERVER_CONTAINER: &str = "registry-server";
 /// Container that extracts the content of the image for it.
 const EXTRACT_CONTAINER: &str = "extract-content";
+/// Reason of a container that waits before it starts again.
+const CRASHES: &str = "CrashLoopBackOff";
+/// Restarts of a container, about five minutes, after which its Pod is replaced.
+const RESTARTS_MAX: i32 = 5;
 /// User of restricted containers.
 const USER: i64 = 1001;
 
@@ -36,11 +44,17 @@ pub struct Settings {
 /// The ServiceAccount of the Pod.
 pub fn service_account(source: &CatalogSource) -> Value {
     let secrets: Vec<Value> = source.spec.secrets.iter().map(|name| json!({"name": name})).collect();
-    let mut metadata = owned(source, source.metadata.name.as_deref().unwrap_or_default());
+    let metadata = controlled(source, source.metadata.name.as_deref().unwrap_or_default());
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "imagePullSecrets": secrets})
+}
+
+/// The metadata of an object whose controller the source is: a Pod without one stops the drain of its node.
+fn controlled(source: &CatalogSource, name: &str) -> ObjectMeta {
+    let mut metadata = owned(source, name);
     for owner in metadata.owner_references.iter_mut().flatten() {
         owner.controller = Some(true);
     }
-    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "imagePullSecrets": secrets})
+    metadata
 }
 
 /// The NetworkPolicies of the Pod, and of Pods that unpack bundles.
@@ -95,7 +109,7 @@ pub fn pod(source: &CatalogSource, image: &str, settings: &Settings) -> Value {
     // It holds the whole object again.
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     annotations.insert("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), "true".to_owned());
-    let mut metadata = owned(source, name);
+    let mut metadata = controlled(source, name);
     (metadata.name, metadata.generate_name) = (None, Some(format!("{name}-")));
     let mut labels = labels(source);
     labels.insert(POD_HASH_LABEL.to_owned(), hash(&spec.to_string()));
@@ -128,9 +142,23 @@ pub fn failure(pod: &Pod) -> Option<String> {
     if matches!(phase, "Failed" | "Unknown") {
         return Some(phase.to_owned());
     }
-    let containers = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
-    let mut reasons = containers.filter_map(|one| one.state.as_ref()?.waiting.as_ref()?.reason.clone());
-    reasons.find(|reason| reason == "CrashLoopBackOff")
+    crashing(pod).next().map(|_| CRASHES.to_owned())
+}
+
+/// Whether another Pod may do better than one that starts again and again: not before some attempts, so that Pods of an image
+/// that never starts are not made without end.
+pub fn is_stuck(pod: &Pod) -> bool {
+    crashing(pod).any(|container| container.restart_count >= RESTARTS_MAX)
+}
+
+/// The containers that start again and again.
+fn crashing(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.iter();
+    let containers = status.flat_map(|one| one.container_statuses.iter().chain(&one.init_container_statuses));
+    containers.flatten().filter(|one| {
+        let waiting = one.state.as_ref().and_then(|state| state.waiting.as_ref());
+        waiting.and_then(|waiting| waiting.reason.as_deref()) == Some(CRASHES)
+    })
 }
 
 fn spec(name: &str, image: &str, config: &GrpcPodConfig) -> Value {
@@ -154,7 +182,10 @@ fn spec(name: &str, image: &str, config: &GrpcPodConfig) -> Value {
     });
     if let Some(Quantity(target)) = &config.memory_target {
         container["resources"]["requests"]["memory"] = json!(target);
-        container["env"] = json!([{"name": "GOMEMLIMIT", "value": format!("{target}B")}]);
+        // Go's runtime knows no decimal suffixes.
+        if let Some(limit) = binary_quantity(target) {
+            container["env"] = json!([{"name": "GOMEMLIMIT", "value": format!("{limit}B")}]);
+        }
     }
     let selector = config.node_selector.clone();
     let selector = selector.unwrap_or_else(|| [("kubernetes.io/os".to_owned(), "linux".to_owned())].into());
@@ -276,6 +307,7 @@ mod tests {
         );
         assert_eq!(spec["securityContext"]["runAsUser"], 1001);
         assert_eq!(pod["metadata"]["generateName"], "busy-");
+        assert_eq!(pod["metadata"]["ownerReferences"][0]["controller"], true);
         let legacy = GrpcPodConfig {
             security_context_config: Some(SecurityContextConfig::Legacy),
             ..GrpcPodConfig::default()
@@ -306,7 +338,38 @@ mod tests {
         assert_eq!(with(json!({"phase": "Failed"})).1.as_deref(), Some("Failed"));
         let mut looping = server("a");
         looping["state"] = json!({"waiting": {"reason": "CrashLoopBackOff"}});
-        assert_eq!(with(json!({"containerStatuses": [looping]})).1.as_deref(), Some("CrashLoopBackOff"));
+        let crashes = |count: i32| {
+            let mut looping = looping.clone();
+            looping["restartCount"] = json!(count);
+            json!({"containerStatuses": [looping]})
+        };
+        assert_eq!(with(crashes(0)).1.as_deref(), Some("CrashLoopBackOff"));
+        for (count, is_too_often) in [(0, false), (4, false), (5, true)] {
+            let status = Some(serde_json::from_value(crashes(count)).unwrap());
+            assert_eq!(is_stuck(&Pod { status, ..Pod::default() }), is_too_often, "{count}");
+        }
+        let often = json!({"containerStatuses": [{"name": "registry-server", "restartCount": 9, "image": "", "imageID": "", "ready": true}]});
+        let status = Some(serde_json::from_value(often).unwrap());
+        assert!(!is_stuck(&Pod { status, ..Pod::default() }), "it runs");
+    }
+
+    #[test]
+    fn a_memory_target_is_text_or_a_number_and_limits_the_server_in_units_that_it_knows() {
+        for (target, limit) in [
+            (json!("1G"), json!("1000000000B")),
+            (json!("2G"), json!("1953125KiB")),
+            (json!("100Mi"), json!("100MiB")),
+            (json!(104_857_600), json!("100MiB")),
+            // No server starts with it: the API server rejects the request.
+            (json!("-1"), Value::Null),
+        ] {
+            let config = serde_json::from_value(json!({"memoryTarget": target})).unwrap();
+            let pod = super::pod(&source(config), "r/c:1", &settings(false));
+            let container = &pod["spec"]["containers"][0];
+            assert_eq!(container["env"][0]["value"], limit, "{target}");
+            let asked = target.as_str().map_or_else(|| target.to_string(), str::to_owned);
+            assert_eq!(container["resources"]["requests"]["memory"], asked);
+        }
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Server {
     pub address: String,
     /// The state of the connection, one of upstream's words.
     pub state: &'static str,
+    /// Whether it serves another image from now on, for which upstream makes a new server.
+    pub is_new: bool,
 }
 
 /// Whether content is served.
@@ -59,6 +61,15 @@ pub enum Health {
 }
 
 impl Health {
+    /// With a sentence more, if content is served.
+    #[must_use]
+    pub fn with(self, sentence: Option<String>) -> Self {
+        match (self, sentence) {
+            (Self::Serving(text), Some(sentence)) => Self::Serving(format!("{text} {sentence}")),
+            (health, _) => health,
+        }
+    }
+
     fn condition(&self) -> Option<(&'static str, &'static str, &str)> {
         Some(match self {
             Self::Unknown => return None,
@@ -158,7 +169,9 @@ fn registry_service(before: Option<RegistryService>, server: &Server, now: Times
         created_at: None,
     };
     match before {
-        Some(known) if (RegistryService { created_at: None, ..known.clone() }) == found => known,
+        Some(known) if !server.is_new && (RegistryService { created_at: None, ..known.clone() }) == found => {
+            known
+        }
         _ => RegistryService { created_at: Some(whole_seconds(now)), ..found },
     }
 }
@@ -250,7 +263,8 @@ mod tests {
 
     fn ready(state: &'static str) -> Report {
         let service = Some(("busy".to_owned(), "happy".to_owned()));
-        let server = Some(Server { service, address: "busy.happy.svc:50051".to_owned(), state });
+        let address = "busy.happy.svc:50051".to_owned();
+        let server = Some(Server { service, address, state, is_new: false });
         Report { server, health: Health::Serving("Serving r/c@sha256:1.".to_owned()), ..Report::default() }
     }
 
@@ -277,6 +291,11 @@ mod tests {
             second,
             "no write without a change"
         );
+        let mut other_image = ready(texts::READY);
+        other_image.server.as_mut().unwrap().is_new = true;
+        let third = status(&second, &other_image, Some(2), at(3));
+        assert_eq!(third.registry_service.unwrap().created_at, Some(Time(at(3))));
+        assert_eq!(third.connection_state, second.connection_state);
         let polled = Report { polled: Some(at(4)), ..ready(texts::READY) };
         assert_eq!(status(&second, &polled, Some(1), at(4)).latest_image_registry_poll, Some(Time(at(4))));
     }

@@ -1,5 +1,7 @@
 //! Images that are named after the version of Kubernetes.
 
+use olm_api_classic::{CatalogSource, names::IMAGE_TEMPLATE_ANNOTATION};
+
 use super::texts;
 
 /// The version of an API server.
@@ -38,8 +40,18 @@ pub enum Resolution {
     },
 }
 
+/// What becomes of the template of a source, if it has one: without, its image is what its administrator wrote.
+pub fn of_source(
+    source: &CatalogSource,
+    version: Option<&KubeVersion>,
+    is_image: impl Fn(&str) -> bool,
+) -> Option<Resolution> {
+    let template = source.metadata.annotations.as_ref()?.get(IMAGE_TEMPLATE_ANNOTATION)?;
+    Some(resolve(template, version, is_image))
+}
+
 /// Fills in a template. Without a version no variable has a value. `is_image` is whether a text is a reference to an image.
-pub fn resolve(template: &str, version: Option<&KubeVersion>, is_image: impl Fn(&str) -> bool) -> Resolution {
+fn resolve(template: &str, version: Option<&KubeVersion>, is_image: impl Fn(&str) -> bool) -> Resolution {
     if template.len() > TEMPLATE_BYTES_MAX {
         return Resolution::Unable { filled: String::new(), message: texts::template_failed(&[], true) };
     }
@@ -91,6 +103,21 @@ mod tests {
         for wrong in ["", "v1", "v1.2", "v1.2.3.4", "v1.x.3", "v1..3"] {
             assert_eq!(KubeVersion::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_a_template_moves_a_catalog_to_another_image() {
+        let mut source = CatalogSource::new("a", olm_api_classic::CatalogSourceSpec::default());
+        source.spec.image = Some("r/c:v1.25".to_owned());
+        let on = |source: &CatalogSource, version: &str| {
+            of_source(source, KubeVersion::parse(version).as_ref(), |_| true)
+        };
+        assert_eq!(["v1.25.3", "v1.26.0"].map(|version| on(&source, version)), [None, None]);
+        let template = "r/c:v{kube_major_version}.{kube_minor_version}".to_owned();
+        source.metadata.annotations = Some([(IMAGE_TEMPLATE_ANNOTATION.to_owned(), template)].into());
+        let image = |image: &str| Some(Resolution::Image(image.to_owned()));
+        let moved = ["v1.25.3", "v1.26.0"].map(|version| on(&source, version));
+        assert_eq!(moved, [image("r/c:v1.25"), image("r/c:v1.26")]);
     }
 
     #[test]

@@ -1,5 +1,14 @@
 //! Reasons and messages of CatalogSources that users, consoles and scripts match on: upstream's, to the letter.
 
+use std::collections::BTreeMap;
+
+use olm_text::{cut, one_line};
+
+/// Most packages or bundles that a sentence names.
+pub const NAMED_MAX: usize = 5;
+/// Longest text about one of them.
+const NAMED_CHARACTERS_MAX: usize = 250;
+
 /// The spec cannot be followed.
 pub const SPEC_INVALID: &str = "SpecInvalidError";
 /// The ConfigMap cannot be used.
@@ -89,6 +98,30 @@ pub fn memory_exceeded(namespace: &str, held: usize, limit: usize, wanted: usize
     )
 }
 
+/// Sentence about invalid packages of a catalog that is served without them.
+pub fn packages_left_out(faulty: &BTreeMap<String, String>) -> Option<String> {
+    let named = faulty.iter().map(|(name, problem)| format!("{name} ({problem})"));
+    left_out("Invalid packages", named, faulty.len())
+}
+
+/// Sentence about bundles of a registry server that are left out of its catalog: the first of them, and how many there are.
+pub fn bundles_left_out(first: &[String], count: usize) -> Option<String> {
+    left_out("Bundles that are too large or invalid", first.iter().cloned(), count)
+}
+
+fn left_out(what: &str, named: impl Iterator<Item = String>, count: usize) -> Option<String> {
+    if count == 0 {
+        return None;
+    }
+    let named = named.take(NAMED_MAX).map(|one| cut(&one_line(&one), NAMED_CHARACTERS_MAX).into_owned());
+    let mut parts: Vec<String> = named.collect();
+    let others = count.saturating_sub(parts.len());
+    if others > 0 {
+        parts.push(format!("{others} more"));
+    }
+    Some(format!("{what} are left out: {}.", parts.join(", ")))
+}
+
 /// Message of an interval that cannot be read.
 pub fn invalid_interval(cause: &str) -> String {
     format!(
@@ -107,4 +140,30 @@ pub fn template_failed(unresolved: &[&str], is_malformed: bool) -> String {
         (true, false) => String::new(),
     };
     format!("cannot construct catalog image reference{cause}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_named_up_to_a_limit() {
+        let faulty = |count: usize| -> BTreeMap<String, String> {
+            (0..count).map(|number| (format!("p{number}"), "x".repeat(1000))).collect()
+        };
+        assert_eq!(packages_left_out(&faulty(0)), None);
+        let one = [("lamp".to_owned(), "no head\n".to_owned())].into();
+        let text = packages_left_out(&one).unwrap();
+        assert!(
+            text.starts_with("Invalid packages are left out: lamp (no head") && !text.contains('\n'),
+            "{text}"
+        );
+        let text = packages_left_out(&faulty(1000)).unwrap();
+        assert!(text.contains("p0 (x") && text.ends_with(", 995 more."), "{text}");
+        assert!(text.len() < 2000, "{}", text.len());
+        let first = vec!["lamp.v1".to_owned(); NAMED_MAX];
+        let text = bundles_left_out(&first[..2], 2).unwrap();
+        assert_eq!(text, "Bundles that are too large or invalid are left out: lamp.v1, lamp.v1.");
+        assert!(bundles_left_out(&first, 9).unwrap().ends_with(", 4 more."));
+    }
 }

@@ -7,7 +7,10 @@ use olm_api_classic::{ClusterServiceVersion, Subscription};
 use olm_go::Quoted;
 
 use super::texts;
-use crate::resolve::{GeneratedSubscription, Part, ResolveError, Solution, Unresolved};
+use crate::{
+    graph::OrderError,
+    resolve::{GeneratedSubscription, Part, ResolveError, Solution, Unresolved},
+};
 
 /// The annotation of a Subscription: what happens to operators that its bundle requires.
 pub const DEPENDENCIES_ANNOTATION: &str = "olm.classic/dependencies";
@@ -86,12 +89,11 @@ pub fn decide(part: &Part, all: &[Subscription], csvs: &[ClusterServiceVersion])
                 explanation: conflict.explanation.clone(),
             };
         }
-        Err(error @ Unresolved::Errors(_)) => {
-            let message = error.to_string();
+        Err(error @ Unresolved::Errors(errors)) => {
             return Decision::Failed {
                 reason: texts::RESOLUTION_PREVENTED,
-                explanation: message.clone(),
-                message,
+                message: error.to_string(),
+                explanation: explained(errors),
             };
         }
         Ok(solution) => solution,
@@ -122,6 +124,45 @@ pub fn decide(part: &Part, all: &[Subscription], csvs: &[ClusterServiceVersion])
             Decision::Held("DependenciesNotInstalled", demand(&solution.generated))
         }
         _ => Decision::Install(solution.clone()),
+    }
+}
+
+/// Errors with what helps, each once.
+fn explained(errors: &[ResolveError]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for error in errors {
+        let text = match remedy(error) {
+            Some(remedy) => format!("{error}: {remedy}"),
+            None => error.to_string(),
+        };
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts.join("; ")
+}
+
+/// What helps where the error does not say so.
+fn remedy(error: &ResolveError) -> Option<String> {
+    match error {
+        ResolveError::Catalog { namespace, name, .. } => Some(format!(
+            "correct CatalogSource {namespace}/{name}, whose status says more, or delete it if nothing needs it"
+        )),
+        ResolveError::Order(
+            OrderError::NoHead { channel, package }
+            | OrderError::Cycle { channel, package, .. }
+            | OrderError::SeveralChains { channel, package, .. },
+        ) => Some(format!(
+            "the publisher of the catalog has to correct channel {} of package {}; until then set spec.channel to another one",
+            Quoted(channel),
+            Quoted(package)
+        )),
+        ResolveError::Requirement { .. } => Some(
+            "the publisher of the bundle has to correct what it requires; until then set spec.channel to one without it, or use \
+             another catalog"
+                .to_owned(),
+        ),
+        ResolveError::Properties { .. } | ResolveError::VersionRange { .. } | ResolveError::Work => None,
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     conditions::{self, whole_seconds},
     state, texts,
 };
+use crate::plan;
 
 /// What became of a Subscription in a reconcile of its namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,33 +134,11 @@ fn summary(
         Outcome::Await(None) | Outcome::Settled => {}
     }
     let current = status.current_csv.as_deref().unwrap_or_default();
-    match (csv, plan.map(state::phase)) {
+    match (csv, plan) {
+        // A plan that makes the version before it fails at another step has more to say than the version.
+        (Some(_), Some(plan)) if has_problem(plan) => of_plan(plan, current),
         (Some(csv), _) => of_csv(csv),
-        (None, Some(state::PLAN_PHASE_FAILED)) => {
-            let name = plan.map(ResourceExt::name_any).unwrap_or_default();
-            let own = plan.and_then(state::installed).and_then(|condition| condition.message.clone());
-            let own = own.filter(|own| !own.is_empty()).unwrap_or_else(|| "it does not say why".to_owned());
-            Summary::stalls(texts::PLAN_FAILED, format!("InstallPlan {name} failed: {}", sentence(&own)))
-        }
-        (None, Some("RequiresApproval")) => {
-            let name = plan.map(ResourceExt::name_any).unwrap_or_default();
-            let text = format!(
-                "InstallPlan {name}, which brings {current}, waits for approval: set its spec.approved to true."
-            );
-            Summary::waits("RequiresApproval", text)
-        }
-        (None, Some("Complete")) => {
-            let name = plan.map(ResourceExt::name_any).unwrap_or_default();
-            let text = format!(
-                "ClusterServiceVersion {current}, which InstallPlan {name} made, is gone: delete the Subscription and create it \
-                 again to install it anew."
-            );
-            Summary::stalls("ClusterServiceVersionMissing", text)
-        }
-        (None, Some(_)) => {
-            let name = plan.map(ResourceExt::name_any).unwrap_or_default();
-            Summary::waits("Installing", format!("InstallPlan {name} brings {current}."))
-        }
+        (None, Some(plan)) => of_plan(plan, current),
         (None, None) if current.is_empty() => {
             Summary::waits("Pending", "No version has been chosen yet.".to_owned())
         }
@@ -167,6 +146,52 @@ fn summary(
             Summary::waits("Pending", format!("ClusterServiceVersion {current} does not exist yet."))
         }
     }
+}
+
+/// Whether an InstallPlan has failed, or says what it cannot do.
+fn has_problem(plan: &InstallPlan) -> bool {
+    let phase = state::phase(plan);
+    let is_open = phase != "Complete";
+    phase == state::PLAN_PHASE_FAILED || is_open && plan.status.as_ref().and_then(plan::problem).is_some()
+}
+
+/// What the InstallPlan that brings a version says of itself.
+fn of_plan(plan: &InstallPlan, current: &str) -> Summary {
+    let name = plan.name_any();
+    let status = plan.status.as_ref();
+    let phase = state::phase(plan);
+    if phase == "Complete" {
+        let text = format!(
+            "ClusterServiceVersion {current}, which InstallPlan {name} made, is gone: delete the Subscription and create it \
+             again to install it anew."
+        );
+        return Summary::stalls("ClusterServiceVersionMissing", text);
+    }
+    let problem = status.and_then(plan::problem);
+    if phase == state::PLAN_PHASE_FAILED {
+        let own = || state::installed(plan).and_then(|condition| condition.message.as_deref());
+        let own = problem.map(|(_, text)| text).or_else(own).filter(|own| !own.is_empty());
+        let text = format!("InstallPlan {name} failed: {}", sentence(own.unwrap_or("it does not say why")));
+        return Summary::stalls(texts::PLAN_FAILED, text);
+    }
+    let ready = status.and_then(plan::ready);
+    if let Some((reason, text)) = problem {
+        let is_stalled = status.is_some_and(plan::is_stalled);
+        let message =
+            format!("InstallPlan {name}, which brings {current}, cannot continue: {}", sentence(text));
+        return Summary { is_ready: false, is_stalled, reason, message };
+    }
+    if phase == "RequiresApproval" {
+        let text = format!(
+            "InstallPlan {name}, which brings {current}, waits for approval: set its spec.approved to true."
+        );
+        return Summary::waits("RequiresApproval", text);
+    }
+    let message = match ready.filter(|text| !text.is_empty()) {
+        None => format!("InstallPlan {name} brings {current}."),
+        Some(text) => format!("InstallPlan {name} brings {current}: {}", sentence(text)),
+    };
+    Summary::waits("Installing", message)
 }
 
 /// What the installed version says of itself.
@@ -183,7 +208,7 @@ fn of_csv(csv: &ClusterServiceVersion) -> Summary {
             message: format!("{name} is installed."),
         },
         "Failed" => Summary::stalls("Failed", format!("{name} failed: {}", sentence(own))),
-        "" => Summary::waits("Installing", format!("{name} has not been looked at yet.")),
+        "" => Summary::waits("Installing", format!("{name} has not been checked yet.")),
         phase if own.is_empty() => Summary::waits("Installing", format!("{name} is in phase {phase}.")),
         phase => Summary::waits("Installing", format!("{name} is in phase {phase}: {}", sentence(own))),
     }

@@ -156,6 +156,16 @@ impl fmt::Display for Reason {
     }
 }
 
+/// What a refused change endangers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Danger {
+    /// Stored objects: they may become invalid, lose fields or be read with other values. Objects that are written
+    /// afterwards are rejected if they do not fit.
+    Objects,
+    /// More than that: whether objects can be read at all, or what becomes of objects that are written afterwards.
+    Structural,
+}
+
 /// One change that crdify objects to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
@@ -197,6 +207,15 @@ impl Finding {
         text: String,
     ) -> Self {
         Self { scope, path: path.to_owned(), check, old, new, verdict: reason.verdict(), reason, text }
+    }
+
+    /// What the change endangers.
+    pub fn danger(&self) -> Danger {
+        match (&self.scope, self.check) {
+            (Scope::Version(_), _) | (Scope::Crd, Check::ExistingFieldRemoval) => Danger::Objects,
+            // Between served versions objects may lose fields without an error, today's and tomorrow's.
+            (Scope::Crd | Scope::ServedPair { .. }, _) => Danger::Structural,
+        }
     }
 
     /// The same finding with another reason, and the verdict that follows from it.

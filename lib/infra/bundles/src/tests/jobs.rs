@@ -55,7 +55,7 @@ fn by_jobs(bundles: Bundles) -> (Bundles, mpsc::UnboundedReceiver<String>) {
 }
 
 fn is_pulling(requested: &Requested) -> bool {
-    matches!(requested, Requested::Pulling)
+    matches!(requested, Requested::Pulling(_))
 }
 
 fn is_loaded(requested: &Requested) -> bool {

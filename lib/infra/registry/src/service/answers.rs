@@ -35,7 +35,8 @@ pub(super) fn authority(request: &http::Request<Body>) -> String {
     request.uri().authority().map(http::uri::Authority::as_str).or_else(host).unwrap_or_default().to_owned()
 }
 
-fn codec<E: prost::Message + 'static, D: prost::Message + Default + 'static>() -> Grpc<ProstCodec<E, D>> {
+pub(super) fn codec<E: prost::Message + 'static, D: prost::Message + Default + 'static>()
+-> Grpc<ProstCodec<E, D>> {
     Grpc::new(ProstCodec::default())
         .max_decoding_message_size(REQUEST_BYTES_MAX)
         .max_encoding_message_size(ANSWER_BYTES_MAX)

@@ -94,10 +94,14 @@ impl World {
     pub(crate) fn start(catalog: &[u8]) -> Self {
         let catalog = Catalog::read(Lines::read(catalog), Some(|_| Ok(()))).expect("a catalog");
         assert_eq!(catalog.faulty().len(), 0, "{:?}", catalog.faulty());
+        Self::serve(Arc::new(One(Arc::new(catalog))))
+    }
+
+    pub(crate) fn serve(sources: Arc<impl Sources>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let shutdown = CancellationToken::new();
-        let server = RegistryServer::new(Arc::new(One(Arc::new(catalog))));
+        let server = RegistryServer::new(sources);
         let serving = serve(listener, server, shutdown.clone());
         tokio::spawn(async move { serving.await.expect("served") });
         Self { address, shutdown }

@@ -26,7 +26,7 @@ fn reconciled(state: &mut State<Change>, name: &str, uid: &str, interests: &[Cha
 
 /// What has fired at `now` wakes these.
 fn woken(state: &mut State<Change>, now: Instant) -> Vec<String> {
-    state.wake(now).into_iter().collect()
+    state.wake(now).into_iter().map(|(name, _)| name).collect()
 }
 
 #[tokio::test(start_paused = true)]

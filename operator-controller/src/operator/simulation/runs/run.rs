@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use olm_api::names::{DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION};
+use olm_api::names::{
+    APPROVED_PLAN_ANNOTATION, DELETION_POLICY_ANNOTATION, PAUSED_ANNOTATION, RETRY_ANNOTATION,
+};
 use tokio::{task::JoinHandle, time::sleep};
 
 use super::super::{
     Arc, CATALOG, CancellationToken, CatalogChanged, Content, DROPPED_CRD, Duration, Instant, Mutex,
-    PoisonError, ROLLBACK_TO_ANNOTATION, Value, broadcast, catalog, extension, json, of_kind,
+    PoisonError, ROLLBACK_TO_ANNOTATION, VERSIONS, Value, broadcast, catalog, extension, json, of_kind,
 };
 use crate::{
     content,
@@ -23,6 +25,10 @@ const SETTLES: Duration = Duration::from_hours(1);
 const LAST_FAULTS_MILLISECONDS_MAX: u64 = 60_000;
 /// How long nothing may be written then.
 const QUIET: Duration = Duration::from_mins(40);
+/// How long an installation takes, usually.
+const SETTLED: Duration = Duration::from_mins(4);
+/// The deadline of roll-outs, where there is one.
+const MISSED_MILLISECONDS: u64 = 600_000;
 /// How long a process that does not lead any more may still write, at most: it was stopped, and has not noticed.
 const OVERLAP_MILLISECONDS_MAX: u64 = 30_000;
 
@@ -74,6 +80,8 @@ pub(super) struct Run {
     changes: broadcast::Sender<CatalogChanged>,
     folder: std::path::PathBuf,
     random: fastrand::Rng,
+    /// Decides about policies and approvals: whatever a run does without them stays as it was.
+    of_policies: fastrand::Rng,
     processes: Vec<(Process, JoinHandle<()>)>,
     pub(super) started: u64,
     pub(super) history: Vec<String>,
@@ -81,6 +89,8 @@ pub(super) struct Run {
     is_retained: bool,
     /// That CRD was gone before the extension was made anew.
     is_lost: bool,
+    /// A policy lets what was installed take the place of what misses its deadline.
+    returns: bool,
     pub(super) began: Instant,
 }
 
@@ -94,11 +104,13 @@ impl Run {
             changes: broadcast::channel(64).0,
             folder: folder.to_owned(),
             random: fastrand::Rng::with_seed(seed),
+            of_policies: fastrand::Rng::with_seed(!seed),
             processes: Vec::new(),
             started: 0,
             history: Vec::new(),
             is_retained: false,
             is_lost: false,
+            returns: false,
             began: Instant::now(),
         }
     }
@@ -133,6 +145,8 @@ impl Run {
 
     fn publish(&self, versions: usize) {
         *self.content.0.lock().unwrap_or_else(PoisonError::into_inner) = versions;
+        let now = self.began.elapsed();
+        self.server.consent(|consent| consent.change(now));
         // Without a process there is no listener.
         let _ = self.changes.send(CatalogChanged { catalog: CATALOG.to_owned(), reference: None });
     }
@@ -153,7 +167,7 @@ impl Run {
             Change::Occupy(occupy) => self.occupy(occupy),
             Change::Delete => self.delete(),
             Change::Create if self.server.get("clusterextensions", "", "ext").is_none() => {
-                self.server.create(self_certified());
+                self.server.create(self.made());
             }
             Change::Create => {}
             Change::Crash => {
@@ -171,6 +185,72 @@ impl Run {
                 }
                 self.start(0);
             }
+        }
+    }
+
+    /// Approves the plan that waits, or one that there is none of, where a policy may ask for that.
+    fn approve(&mut self) {
+        if self.server.get("updatepolicies", "", "prod").is_none() {
+            return;
+        }
+        let is_wrong = self.of_policies.u8(..4) == 0;
+        let plan = self.server.plans().pop().filter(|_| !is_wrong);
+        let digest = plan.unwrap_or_else(|| format!("sha256:{:0>64}", 0));
+        self.history.push(format!("{:.3} s: approve {digest}", self.began.elapsed().as_secs_f64()));
+        self.server.consent(|consent| consent.approve(&digest));
+        self.annotate(APPROVED_PLAN_ANNOTATION, Some(&digest));
+    }
+
+    /// Lets the second version fail or not, where a policy lets the first take its place.
+    fn fail(&mut self) {
+        if !self.returns {
+            return;
+        }
+        let is_broken = self.of_policies.u8(..4) != 0;
+        self.history.push(format!("{:.3} s: broken: {is_broken}", self.began.elapsed().as_secs_f64()));
+        self.server.break_version(is_broken.then_some(VERSIONS[1]));
+        if self.of_policies.bool() {
+            let retry = self.of_policies.u8(..3).to_string();
+            self.history.push(format!("{:.3} s: retry {retry}", self.began.elapsed().as_secs_f64()));
+            self.annotate(RETRY_ANNOTATION, Some(&retry));
+        }
+    }
+
+    /// An extension as the policy needs it.
+    fn made(&self) -> Value {
+        let mut extension = self_certified();
+        if self.returns {
+            extension["spec"]["progressDeadlineMinutes"] = 10.into();
+        }
+        extension
+    }
+
+    /// The policy that is in force from the beginning, if one is.
+    fn begin_policy(&mut self) {
+        let windows = json!([{"kind": "Allow", "schedule": "0 * * * *", "duration": "20m"}]);
+        let spec = match self.of_policies.u8(..12) {
+            0 | 1 => json!({"selector": {}, "approval": "Manual"}),
+            2 => {
+                json!({"selector": {}, "windows": windows, "concurrency": {"max": 1, "haltOnFailure": true}})
+            }
+            3 => json!({"selector": {}, "approval": "OnRisk", "minimumAge": "10m"}),
+            4 | 5 => json!({"selector": {}, "onFailure": "Return"}),
+            6 => json!({"selector": {}, "onFailure": "Return", "approval": "Manual", "windows": windows}),
+            _ => return,
+        };
+        self.returns = !spec["onFailure"].is_null();
+        self.history.push(format!("policy {spec}"));
+        self.server.consent(|consent| consent.set_policy(Some(&spec)));
+        self.server.create(json!({
+            "apiVersion": "extensions.olm.operatorframework.io/v1alpha1", "kind": "UpdatePolicy",
+            "metadata": {"name": "prod"}, "spec": spec,
+        }));
+    }
+
+    fn end_policy(&self) {
+        self.server.consent(|consent| consent.set_policy(None));
+        if self.server.get("updatepolicies", "", "prod").is_some() {
+            self.server.remove("updatepolicies", "", "prod");
         }
     }
 
@@ -250,16 +330,31 @@ impl Run {
     }
 
     pub(super) async fn live(&mut self) {
+        self.begin_policy();
         self.server.create(catalog());
-        self.server.create(self_certified());
+        self.server.create(self.made());
         self.start(0);
+        if self.returns {
+            self.pass(SETTLED).await;
+            self.publish(VERSIONS.len());
+            self.fail();
+            let time = Duration::from_millis(self.of_policies.u64(1..2 * MISSED_MILLISECONDS));
+            self.pass(time).await;
+        }
         for _ in 0..self.random.usize(CHANGES) {
             let seconds = *self.random.choice(&[1, 40, 1200]).unwrap_or(&1);
             let time = Duration::from_millis(self.random.u64(1..=1000 * seconds));
             self.pass(time).await;
+            if self.of_policies.bool() {
+                self.approve();
+            }
+            if self.of_policies.u8(..3) == 0 {
+                self.fail();
+            }
             let change = Change::any(&mut self.random);
             self.apply(change);
         }
+        self.approve();
         let time = Duration::from_millis(self.random.u64(1..600_000));
         self.pass(time).await;
     }
@@ -267,6 +362,9 @@ impl Run {
     /// The spec asks for the latest version, once what is left of a deletion has ended. Then nothing fails any more, and
     /// nothing else changes: what has failed before has to be tried again by the program itself.
     pub(super) async fn settle(&mut self) -> Result<Vec<String>, String> {
+        self.end_policy();
+        self.server.break_version(None);
+        self.returns = false;
         self.server.grant(true);
         self.occupy(false);
         self.publish(2);
@@ -274,6 +372,8 @@ impl Run {
         for change in [Change::Create, Change::Pause(false), Change::RollBack(false), Change::Pin(None)] {
             self.apply(change);
         }
+        // What has failed is tried again, and has no deadline any more.
+        self.edit(&json!({"spec": {"progressDeadlineMinutes": null}}));
         let time = Duration::from_millis(self.random.u64(1..LAST_FAULTS_MILLISECONDS_MAX));
         self.pass(time).await;
         self.server.calm();

@@ -85,6 +85,8 @@ async fn a_package_is_installed_looked_at_upgraded_and_removed() -> Result<()> {
     let outdated = olm(&scenario, &["outdated"]).await?;
     let row = outdated.text.lines().find(|line| line.starts_with(&name)).context("a row")?;
     ensure!(outdated.code == Some(2) && row.contains(&format!("olm upgrade {name}")), "{row}");
+    olm(&scenario, &["outdated", "-n", &name]).await?.ensure(2, &[&name])?;
+    olm(&scenario, &["outdated", "-n", "nowhere"]).await?.ensure(0, &["everything is up to date"])?;
     let diff = olm(&scenario, &["diff", &name, "--version", "1.1.0"]).await?;
     diff.ensure(2, &["lighthouse-operator.v1.1.0", "\"1.0.0\" -> \"1.1.0\""])?;
     olm(&scenario, &["diff", &name]).await?.ensure(0, &["no difference"])?;
@@ -115,7 +117,7 @@ async fn catalog_of_real(
     package: &str,
     versions: [&str; 2],
 ) -> Result<Option<Scenario<'static>>> {
-    let Some(folder) = olm_test::data::folder("bundles") else { return Ok(None) };
+    let Some(folder) = olm_test::data::find("bundles") else { return Ok(None) };
     let scenario = Scenario::new(World::shared().await?, base).await?;
     let bundles = versions.map(|version| (version, folder.join(package).join(version)));
     let reference = scenario.push(package, &bundles, "latest").await?;

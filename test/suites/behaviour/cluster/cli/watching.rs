@@ -60,7 +60,7 @@ async fn waiting_ends_after_its_time_and_names_the_obstacle() -> Result<()> {
     let name = scenario.name.clone();
     let install = ["install", "lamp", "--name", &name, "--catalog", &name, "--yes", "--timeout", "1"];
     let late = olm(&scenario, &install).await?;
-    late.ensure_error(1, &["is not done after 1 minutes (--timeout)", &format!("olm status {name}")])?;
+    late.ensure_error(1, &["is not done after 1 minute (--timeout)", &format!("olm status {name}")])?;
     scenario.extensions().get(&name).await?;
     olm(&scenario, &["uninstall", &name, "--yes"]).await?.ensure(0, &["removed"])
 }

@@ -272,7 +272,7 @@ fn merge(into: &mut Value, patch: &Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_way_of_writing_an_object_set_leads_to_anothers_account() -> Result<()> {
     let scenario = Scenario::shared("setways").await?;
-    olm_test::rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    olm_test::permissions::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     let attacker = attacker(&scenario).await?;
     let plural = "clusterobjectsets";
     let half = |name: &str, value: &str| object_set(&scenario, &json!({name: value}), &json!({}));
@@ -330,7 +330,7 @@ async fn no_way_of_writing_an_object_set_leads_to_anothers_account() -> Result<(
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_much_for_the_policies_is_refused_and_can_be_deleted() -> Result<()> {
     let scenario = Scenario::shared("much").await?;
-    olm_test::rights::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
+    olm_test::permissions::create_account(&scenario.client, &scenario.name, ACCOUNT).await?;
     let attacker = attacker(&scenario).await?;
     let references = |kind: &str| -> Vec<Value> {
         (0..MANY)

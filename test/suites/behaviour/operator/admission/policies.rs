@@ -19,7 +19,7 @@ const OPEN: &str = "everyone who may write ClusterExtensions or ClusterObjectSet
 const PASSED_OFF: &str =
     "everyone who may write ClusterObjectSets can pass them off as revisions of any ClusterExtension";
 /// The policies, and what is at stake without each.
-const POLICIES: [(&str, &str); 8] = [
+const POLICIES: [(&str, &str); 9] = [
     ("clusterextension-account.olm.operatorframework.io", OPEN),
     (
         "clusterextension-annotations.olm.operatorframework.io",
@@ -34,6 +34,10 @@ const POLICIES: [(&str, &str); 8] = [
         "clusterextension-deletion-policy.olm.operatorframework.io",
         "an extension can be deleted before its deletion policy is in force",
     ),
+    (
+        "clusterextension-deletion-guard.olm.operatorframework.io",
+        "the deletion guard does not keep the extension from being deleted",
+    ),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,7 +46,8 @@ async fn each_policy_that_is_gone_or_changed_is_told_until_it_is_back() -> Resul
     let scenario = Scenario::new(&world, "gone").await?;
     scenario.offer(&[small("lamp", "1.0.0")]).await?;
     scenario.install("lamp", json!({}), "1.0.0").await?;
-    // One of the policies matters only to those who have a deletion policy.
+    // Two of the policies matter only to those who have a deletion policy, or a guard.
+    scenario.annotate("deletion-guard", "Block".into()).await?;
     scenario.annotate("deletion-policy", "RetainCRDs".into()).await?;
     scenario.shows(DeletionPolicy, "True/RetainCRDs/").await?;
     scenario.shows(Ready, "True/Succeeded/").await?;

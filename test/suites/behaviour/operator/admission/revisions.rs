@@ -109,7 +109,7 @@ async fn nobody_but_the_controller_makes_revisions() -> Result<()> {
     for value in [json!(null), json!("x")] {
         let patch = json!({"metadata": {"annotations": {TAKEN_OVER_ANNOTATION: value}}});
         let told = objection_to_change::<ClusterExtension>(&attacker, &scenario.name, &patch).await?;
-        wants(told.as_deref(), "only the controller writes it")?;
+        wants(told.as_deref(), "only the controller writes")?;
     }
     scenario.delete_extension().await
 }

@@ -39,7 +39,7 @@ async fn namespaces_accounts_and_permissions_that_are_missing() -> Result<()> {
         &format!("Catalogs\n  {having}  serving"),
     ];
     shown.extension("A namespace that does not exist", &nowhere, state, &explained).await?;
-    let explained = shown.explain(&nowhere).await?.text;
+    let explained = shown.explain(&[&nowhere]).await?.text;
     for other in [unrelated, format!("  {}  serving", scenario.name)] {
         ensure!(!explained.contains(&other), "{other} does not matter:\n{explained}");
     }
@@ -54,7 +54,9 @@ async fn namespaces_accounts_and_permissions_that_are_missing() -> Result<()> {
     create_account(&scenario.client, &nobody, ACCOUNT).await?;
     let advice = format!("Grant ServiceAccount {nobody}/{ACCOUNT} these permissions: \"olm bundle rbac ");
     let state = (State::Stalled, &["service account requires the following permissions", &*advice][..]);
-    shown.extension("A ServiceAccount without permissions", &nobody, state, &["  lacks "]).await?;
+    shown
+        .extension("A ServiceAccount without permissions", &nobody, state, &["  is missing the permission "])
+        .await?;
     for name in [&nowhere, &nobody] {
         scenario.remove_extension(name).await?;
     }

@@ -85,7 +85,9 @@ async fn collisions_repairs_pauses_rollbacks_and_deletion() -> Result<()> {
     scenario.annotate("paused", json!("true")).await?;
     scenario.set_version("1.1.0").await?;
     let state = (State::Ready, &["Paused by the annotation", "v1.1.0"][..]);
-    shown.extension("Paused, while another version is asked for", name, state, &["Paused"]).await?;
+    let pending = "pending    waits for the end of the pause: bundle ";
+    let explained = ["state      Paused", pending, "with version \"1.1.0\"", "Objects\n"];
+    shown.extension("Paused, while another version is asked for", name, state, &explained).await?;
     scenario.annotate("paused", Value::Null).await?;
     scenario.installed("1.1.0").await?;
 
@@ -139,5 +141,11 @@ async fn manifests_that_are_refused() -> Result<()> {
         &annotated("pause", "true"),
         &["/pause\"", "remove it. Did you mean paused?"],
     )?;
+    let rules = json!([{"apiGroups": ["olm.operatorframework.io"], "resources": ["clusterextensions"], "verbs": ["*"]}]);
+    let (bob, _) = scenario.user("bob", rules).await?;
+    let object = scenario.extension_object("lamp");
+    let denied = format!("{bob} may not act as the service account \"{ACCOUNT}\"");
+    let parts = [&*denied, "ask for permission to impersonate it, or to create its token"];
+    shown.refused_with(&["--as", &bob], "A ServiceAccount that the user may not use", &object, &parts)?;
     shown.write()
 }

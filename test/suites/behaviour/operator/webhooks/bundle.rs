@@ -46,14 +46,7 @@ pub(crate) fn with_webhooks(name: &str) -> Bundle {
 }
 
 fn widgets(scenario: &Scenario<'_>, version: &str) -> Api<DynamicObject> {
-    let group = format!("{}.example.com", scenario.name);
-    let resource = ApiResource {
-        api_version: format!("{group}/{version}"),
-        group,
-        version: version.to_owned(),
-        kind: "Widget".to_owned(),
-        plural: "widgets".to_owned(),
-    };
+    let resource = resource(&format!("{}.example.com/{version}", scenario.name), "Widget", "widgets");
     Api::namespaced_with(scenario.client.clone(), &scenario.name, &resource)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use olm_api_classic::{ClusterServiceVersion, OperatorGroup, Subscription};
 use olm_classic_core::{
     graph::Snapshot,
@@ -80,6 +81,15 @@ struct RawBundle {
     required_apis: Vec<GroupVersionKind>,
 }
 
+/// What upstream's answer depends on by chance: the order of its maps.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Chance {
+    /// The Subscriptions by creation; as recorded if empty.
+    order: Vec<usize>,
+    /// The channel of a package that comes first.
+    first: BTreeMap<String, String>,
+}
+
 /// An answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct Answer {
@@ -111,9 +121,10 @@ fn properties(raw: &[RawProperty]) -> Vec<Property> {
     raw.iter().map(|one| Property { kind: one.kind.clone(), value: one.value.clone() }).collect()
 }
 
-fn snapshot(raw: &Raw) -> Snapshot {
+fn snapshot(raw: &Raw, first: &BTreeMap<String, String>) -> Snapshot {
     let mut snapshot = Snapshot::default();
     for package in &raw.packages {
+        let has = |channel: &&String| package.channels.iter().any(|one| one.name == **channel);
         let channels = package.channels.iter().map(|one| registry_model::Channel {
             name: one.name.clone(),
             csv_name: one.csv_name.clone(),
@@ -122,7 +133,11 @@ fn snapshot(raw: &Raw) -> Snapshot {
         let package = registry_model::Package {
             name: package.name.clone(),
             channels: channels.collect(),
-            default_channel_name: package.default_channel_name.clone(),
+            default_channel_name: first
+                .get(&package.name)
+                .filter(has)
+                .unwrap_or(&package.default_channel_name)
+                .clone(),
             deprecation: None,
         };
         snapshot.push_package(&package).unwrap();
@@ -154,7 +169,7 @@ fn objects<T: for<'de> Deserialize<'de>>(values: &[Value]) -> Vec<T> {
 
 impl Case {
     /// Our answer for the whole namespace, and one for each part of it.
-    pub(crate) fn resolve(&self, fbc: &BTreeMap<String, Snapshot>) -> (Answer, Vec<Part>) {
+    pub(crate) fn resolve(&self, fbc: &BTreeMap<String, Snapshot>, chance: &Chance) -> (Answer, Vec<Part>) {
         let group = |value: &Value| {
             let metadata = Deserialize::deserialize(&value["metadata"]).unwrap();
             OperatorGroup { metadata, ..OperatorGroup::default() }
@@ -168,7 +183,8 @@ impl Case {
                 return (Answer { error: Some(error.to_string()), ..Answer::default() }, Vec::new());
             }
         };
-        let snapshots: Vec<_> = self.catalogs.iter().map(|one| one.raw.as_ref().map(snapshot)).collect();
+        let read = |raw: &Raw| snapshot(raw, &chance.first);
+        let snapshots: Vec<_> = self.catalogs.iter().map(|one| one.raw.as_ref().map(read)).collect();
         let causes: Vec<_> = self
             .catalogs
             .iter()
@@ -192,7 +208,11 @@ impl Case {
                 }
             })
             .collect();
-        let subscriptions: Vec<Subscription> = objects(&self.subscriptions);
+        let mut subscriptions: Vec<Subscription> = objects(&self.subscriptions);
+        for (second, at) in (0..).zip(&chance.order) {
+            let time = jiff::Timestamp::from_second(second).unwrap();
+            subscriptions[*at].metadata.creation_timestamp = Some(Time(time));
+        }
         let csvs: Vec<ClusterServiceVersion> = objects(&self.csvs);
         let mut request = Request {
             namespace: &self.namespace,
@@ -209,32 +229,56 @@ impl Case {
 }
 
 impl Case {
-    /// Whether more than one object can be in a conflict.
-    pub(crate) fn has_several_objects(&self) -> bool {
-        self.subscriptions.len() + self.csvs.len() > 1
+    /// All that chance can make of the case.
+    pub(crate) fn chances(&self) -> impl Iterator<Item = Chance> + '_ {
+        let orders = permutations(self.subscriptions.len());
+        let mut firsts = vec![BTreeMap::new()];
+        for (package, channels) in self.channels() {
+            let with = |first: &BTreeMap<String, String>, channel: &String| {
+                let mut first = first.clone();
+                first.insert(package.clone(), channel.clone());
+                first
+            };
+            firsts =
+                firsts.iter().flat_map(|first| channels.iter().map(move |one| with(first, one))).collect();
+        }
+        firsts.into_iter().flat_map(move |first| {
+            let of = move |order: &Vec<usize>| Chance { order: order.clone(), first: first.clone() };
+            orders.iter().map(of).collect::<Vec<_>>()
+        })
     }
 
-    /// Whether a bundle replaces different ones in different channels.
-    pub(crate) fn has_ambiguous_channels(&self) -> bool {
-        let raw = self.catalogs.iter().filter_map(|catalog| catalog.raw.as_ref());
-        raw.into_iter().any(|raw| {
-            let mut replaced = BTreeMap::new();
-            raw.bundles
-                .iter()
-                .any(|one| *replaced.entry(&one.csv_name).or_insert(&one.replaces) != &one.replaces)
-        })
+    /// The channels of the packages that have several.
+    fn channels(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut channels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for package in self.catalogs.iter().filter_map(|one| one.raw.as_ref()).flat_map(|raw| &raw.packages) {
+            let names = package.channels.iter().map(|one| one.name.clone());
+            channels.entry(package.name.clone()).or_default().extend(names);
+        }
+        channels.retain(|_, names| names.len() > 1);
+        channels
     }
 }
 
+/// All orders of so many.
+fn permutations(count: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for next in 0..count {
+        let with = |order: &Vec<usize>, at: usize| {
+            let mut order = order.clone();
+            order.insert(at, next);
+            order
+        };
+        all = all.iter().flat_map(|order| (0..=order.len()).map(move |at| with(order, at))).collect();
+    }
+    all
+}
+
 impl Answer {
-    /// Without what depends on the channels that bundles come from.
-    pub(crate) fn without_channels(&self) -> Self {
-        let lookups = self.lookups.iter().map(|one| Lookup { replaces: String::new(), ..one.clone() });
-        let steps = self
-            .steps
-            .iter()
-            .map(|one| one.split_once(' ').map_or_else(String::new, |(_, csv)| csv.to_owned()));
-        Self { lookups: lookups.collect(), steps: steps.collect(), ..self.clone() }
+    /// Whether it is an error about channels.
+    pub(crate) fn is_about_order(&self) -> bool {
+        let error = self.error.as_deref().unwrap_or_default().trim_start_matches('[');
+        error.starts_with("a unique replacement chain within a channel is required")
     }
 }
 

@@ -44,24 +44,10 @@ fn compare_one(ours: &Answer, theirs: &Answer) -> Likeness {
     }
 }
 
-/// Whether the answers install the same, and differ only in the channels that it comes from.
-pub(crate) fn differ_in_channels(ours: &Answer, upstream: &[Answer]) -> bool {
-    upstream.iter().any(|theirs| ours.error.is_none() && ours.without_channels() == theirs.without_channels())
-}
-
-/// Whether both report channels that have no order.
-pub(crate) fn report_channels(ours: &Answer, upstream: &[Answer]) -> bool {
-    let report = |one: &Answer| {
-        let error = one.error.as_deref().unwrap_or_default();
-        error.trim_start_matches('[').starts_with("a unique replacement chain within a channel is required")
-    };
-    report(ours) && upstream.iter().all(report)
-}
-
-/// The parts of an aggregated error, whose order is random.
+/// The parts of an aggregated error, and the chains of a channel, whose order is random.
 fn sorted(error: &str) -> Vec<&str> {
     let error = error.strip_prefix('[').and_then(|error| error.strip_suffix(']')).unwrap_or(error);
-    let mut parts: Vec<_> = error.split(", ").collect();
+    let mut parts: Vec<_> = error.split(", ").flat_map(|part| part.split("\": ")).collect();
     parts.sort_unstable();
     parts
 }

@@ -307,12 +307,45 @@ impl<'r> Facts<'r> {
         if found.is_empty() { vec![None] } else { found }
     }
 
-    /// Whether another operator owns a CRD, and whether APIServices answer: both where they can be at all.
+    /// Whether another operator owns a CRD, in each version of the others that may have been known. The specs were recorded
+    /// without CRDs: an operator owns those that its list of requirements names.
+    fn conflicts(&self) -> BTreeSet<bool> {
+        // Without a single report of a conflict, what two operators name is owned by one and required by the other: the
+        // list of requirements does not say which.
+        let mut all = self
+            .record
+            .within("clusterserviceversions", self.before.namespace())
+            .flat_map(|(_, history)| history);
+        if !all.any(|event| event.status["reason"] == "OwnerConflict") {
+            return BTreeSet::from([false]);
+        }
+        let own = definitions(self.history());
+        let all_of = |other: &Event| {
+            let all = self.record.within("clusterserviceversions", self.before.namespace());
+            let uid = other.uid.clone();
+            definitions(all.flat_map(|(_, history)| history).filter(move |event| event.uid == uid))
+        };
+        let is_chain = |one: &Event, other: &Event| one.spec["replaces"].as_str() == Some(&other.name);
+        let is_conflict = |other: &Event| {
+            !is_chain(other, self.before)
+                && !is_chain(self.before, other)
+                && all_of(other).intersection(&own).next().is_some()
+        };
+        let mut conflicts = BTreeSet::from([false]);
+        for versions in self.siblings() {
+            let other: BTreeSet<bool> =
+                versions.into_iter().map(|version| version.is_some_and(is_conflict)).collect();
+            // Of one that was not recorded yet nothing is known.
+            if !other.is_empty() {
+                conflicts =
+                    conflicts.iter().flat_map(|one| other.iter().map(move |other| *one || *other)).collect();
+            }
+        }
+        conflicts
+    }
+
+    /// Whether another operator owns a CRD, and whether APIServices answer.
     fn others(&self) -> Vec<(bool, Availability)> {
-        let has_others = self.siblings().flatten().flatten().any(|other| {
-            let is_chain = |one: &Event, other: &Event| one.spec["replaces"].as_str() == Some(&other.name);
-            !is_chain(other, self.before) && !is_chain(self.before, other)
-        });
         let mut availability = vec![Availability::Available];
         for (key, _) in self.record.of_kind("apiservices") {
             for version in self.record.last("apiservices", key, self.after.rv, 2).into_iter().flatten() {
@@ -326,7 +359,7 @@ impl<'r> Facts<'r> {
                 }
             }
         }
-        let conflicts: &[bool] = if has_others { &[false, true] } else { &[false] };
+        let conflicts = self.conflicts();
         conflicts
             .iter()
             .flat_map(|conflict| availability.iter().map(|one| (*conflict, one.clone())))
@@ -353,6 +386,13 @@ impl<'r> Facts<'r> {
             is_mine && newest.is_none() && history.iter().any(|event| event.rv < self.after.rv)
         })
     }
+}
+
+/// The CRDs that the requirements of an operator name at some time.
+fn definitions<'r>(history: impl Iterator<Item = &'r Event>) -> BTreeSet<&'r str> {
+    let lists = history.filter_map(|event| event.status["requirementStatus"].as_array());
+    let crds = lists.flatten().filter(|one| one["kind"] == "CustomResourceDefinition");
+    crds.filter_map(|one| one["name"].as_str()).collect()
 }
 
 fn phase(event: &Event) -> Phase {

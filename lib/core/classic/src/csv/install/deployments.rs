@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use olm_api_classic::{
     ClusterServiceVersion, StrategyDeployment, SubscriptionConfig, names::DEPLOYMENT_HASH_LABEL,
 };
-use olm_render::{apply_deployment_config, certificate_name, mount_certificates};
+use olm_render::{VolumeOrder, apply_deployment_config, certificate_name, mount_certificates};
 use serde_json::{Map, Value, json};
 
 use super::{key, owner};
@@ -75,7 +75,7 @@ fn object(csv: &ClusterServiceVersion, one: &StrategyDeployment, additions: &Add
     object["spec"]["revisionHistoryLimit"] = 1.into();
     annotate(&mut object, csv, additions.authorities.get(&one.name));
     if additions.authorities.contains_key(&one.name) {
-        mount_certificates(&mut object, &certificate_name(&one.name));
+        mount_certificates(&mut object, &certificate_name(&one.name), VolumeOrder::ApiServiceFirst);
         let pod = &mut object["spec"]["template"]["spec"];
         // Permissions are bound to a ServiceAccount by name.
         if pod["serviceAccountName"].as_str().unwrap_or_default().is_empty() {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use olm_api_classic::{
     ApiServiceDescription, ClusterServiceVersion, WebhookDescription, WebhookType, names::MANAGED_LABEL,
@@ -21,8 +22,10 @@ use crate::{
 
 /// Label of a webhook configuration: the name that its description has.
 pub const WEBHOOK_NAME_LABEL: &str = "olm.webhook-description-generate-name";
-/// Label of a webhook configuration: the hash of its description.
+/// Label of a webhook configuration: the hash of its description, and of the namespaces that it is for.
 pub const WEBHOOK_HASH_LABEL: &str = "olm.webhook-description-hash";
+/// The namespace in which is said whom kube-apiserver forwards requests as.
+pub const SYSTEM_NAMESPACE: &str = "kube-system";
 /// The port of a Service whose description names none.
 const PORT: i32 = 443;
 
@@ -71,6 +74,12 @@ pub fn servers(csv: &ClusterServiceVersion) -> Vec<Server> {
             }
         })
         .collect()
+}
+
+/// Whether the status asks for other certificates: their time has come, or the one that was set is over.
+pub fn is_rotation_due(csv: &ClusterServiceVersion, now: Timestamp) -> bool {
+    let at = csv.status.as_ref().and_then(|status| status.certs_rotate_at.as_ref());
+    at.is_some_and(|at| at.0 <= now) && !servers(csv).is_empty()
 }
 
 /// The Service in front of a server.
@@ -124,20 +133,30 @@ pub fn permissions(csv: &ClusterServiceVersion, server: &Server) -> Vec<Value> {
         let labels = owner_labels("ClusterServiceVersion", namespace, name);
         all.push(json!({
             "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding",
-            "metadata": {"name": format!("{}-system:auth-delegator", server.service), "labels": labels},
+            "metadata": {"name": delegator_name(server), "labels": labels},
             "subjects": [subject],
             "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "system:auth-delegator"},
         }));
         all.push(json!({
             "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding",
             "metadata": {
-                "name": format!("{}-auth-reader", server.service), "namespace": "kube-system", "labels": labels,
+                "name": reader_name(server), "namespace": SYSTEM_NAMESPACE, "labels": labels,
             },
             "subjects": [subject],
             "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "extension-apiserver-authentication-reader"},
         }));
     }
     all
+}
+
+/// The name of the ClusterRoleBinding that lets a server of APIs have requests reviewed.
+pub fn delegator_name(server: &Server) -> String {
+    format!("{}-system:auth-delegator", server.service)
+}
+
+/// The name of the RoleBinding that lets it read whom kube-apiserver forwards requests as.
+pub fn reader_name(server: &Server) -> String {
+    format!("{}-auth-reader", server.service)
 }
 
 /// The APIServices of an operator. `bundles` has the authority of each server in base64, by Deployment.
@@ -170,6 +189,21 @@ pub fn webhook_labels(csv: &ClusterServiceVersion, webhook: &WebhookDescription)
     labels
 }
 
+/// The namespaces that the webhooks of a group's operators are for: those that its selector finds, or that have its label.
+fn namespace_selector(group: &Group) -> Option<Value> {
+    let labelled = || {
+        let label = format!("{NAMESPACE_LABEL_PREFIX}{}", group.uid);
+        (!is_global(&group.targets)).then(|| json!({"matchLabels": {label: ""}}))
+    };
+    group.selector.clone().or_else(labelled)
+}
+
+/// The hash of a configuration. What others write into one, as operators do that renew their certificates themselves, has
+/// no part in it.
+pub fn webhook_hash(webhook: &WebhookDescription, group: &Group) -> String {
+    hashes::of_json(&json!([webhook, namespace_selector(group)]), true)
+}
+
 /// The configuration of an admission webhook, without a name: that is made up by the API server. None for other types, and
 /// without the authority of its server in base64.
 pub fn webhook_configuration(
@@ -184,7 +218,7 @@ pub fn webhook_configuration(
         WebhookType::ConversionWebhook => return None,
     };
     let mut labels = webhook_labels(csv, webhook);
-    labels.insert(WEBHOOK_HASH_LABEL.to_owned(), hashes::of_json(&json!(webhook), true));
+    labels.insert(WEBHOOK_HASH_LABEL.to_owned(), webhook_hash(webhook, group));
     let mut body = json!({
         "name": webhook.generate_name,
         "clientConfig": {
@@ -213,9 +247,8 @@ pub fn webhook_configuration(
             body[field] = value;
         }
     }
-    if !is_global(&group.targets) {
-        let label = format!("{NAMESPACE_LABEL_PREFIX}{}", group.uid);
-        body["namespaceSelector"] = json!({"matchLabels": {label: ""}});
+    if let Some(selector) = namespace_selector(group) {
+        body["namespaceSelector"] = selector;
     }
     Some(json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
@@ -226,6 +259,8 @@ pub fn webhook_configuration(
 
 #[cfg(test)]
 mod tests {
+    use olm_api_classic::ClusterServiceVersionSpec;
+
     use super::*;
 
     fn csv() -> ClusterServiceVersion {
@@ -287,7 +322,36 @@ mod tests {
         let body = &object["webhooks"][0];
         assert_eq!(body["namespaceSelector"], json!({"matchLabels": {"olm.operatorgroup.uid/u1": ""}}));
         assert_eq!(body["clientConfig"]["service"]["name"], "op-server-service");
+        let selector = json!({"matchLabels": {"team": "a"}});
+        let selecting = Group { selector: Some(selector.clone()), ..group.clone() };
+        assert_eq!(of(&selecting)["webhooks"][0]["namespaceSelector"], selector);
+        let hash = |object: &Value| object["metadata"]["labels"][WEBHOOK_HASH_LABEL].clone();
+        assert_ne!(hash(&of(&selecting)), hash(&object), "other namespaces are another configuration");
         group.targets = [String::new()].into();
         assert!(of(&group)["webhooks"][0].get("namespaceSelector").is_none());
+    }
+
+    #[test]
+    fn certificates_are_due_when_the_time_in_the_status_has_come() {
+        let mut csv = csv();
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        assert!(!is_rotation_due(&csv, now), "without a time");
+        let mut at = |second| {
+            let time = Timestamp::from_second(second).unwrap();
+            csv.status.get_or_insert_default().certs_rotate_at =
+                Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time));
+            let due = is_rotation_due(&csv, now);
+            (
+                due,
+                is_rotation_due(
+                    &ClusterServiceVersion { spec: ClusterServiceVersionSpec::default(), ..csv.clone() },
+                    now,
+                ),
+            )
+        };
+        assert_eq!(
+            [at(1), at(1_800_000_000), at(1_800_000_001)],
+            [(true, false), (true, false), (false, false)]
+        );
     }
 }

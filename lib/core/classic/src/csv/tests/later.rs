@@ -195,6 +195,37 @@ fn failed_an_installation_is_tried_again_after_a_rest() {
 }
 
 #[test]
+fn failed_an_installation_that_fails_again_and_again_rests_longer() {
+    let rest_after = |reasons: &[&str]| {
+        let mut failed = csv("Failed", "InstallComponentFailed");
+        let status = failed.status.as_mut().unwrap();
+        status.last_transition_time = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()));
+        for reason in reasons {
+            let (phase, reason) = (Some("x".to_owned()), Some((*reason).to_owned()));
+            status.conditions.push(olm_api_classic::ConditionRecord { phase, reason, ..Default::default() });
+        }
+        match step(&failed, &view(), now()).again {
+            Again::After(left) => left.as_secs(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let failed = "InstallComponentFailed";
+    assert_eq!(rest_after(&[]), 10);
+    assert_eq!(rest_after(&[failed, "NeedsReinstall", failed]), 20);
+    assert_eq!(rest_after(&[failed, failed, "InstallSucceeded", failed]), 10, "it worked in between");
+    assert_eq!([5, 6, 20].map(|count| rest_after(&vec![failed; count])), [160, 300, 300]);
+}
+
+#[test]
+fn succeeded_a_time_of_certificates_that_is_over_is_no_reason_to_look_again() {
+    let mut csv = csv("Succeeded", "InstallSucceeded");
+    let past = now() - SignedDuration::from_hours(3);
+    csv.status.as_mut().unwrap().certs_rotate_at =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(past));
+    assert_eq!(step(&csv, &view(), now()).again, Again::Await);
+}
+
+#[test]
 fn replacing_1_it_replaces_a_version_itself() {
     let view = View {
         replaced: replaced(Phase::Deleting, Ok(())),

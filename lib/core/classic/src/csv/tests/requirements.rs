@@ -37,7 +37,7 @@ fn every_row_of_the_minimum_version() {
         (
             "99.0.0",
             Some("v1.36.3"),
-            "PresentNotSatisfied: CSV version requirement not met: minKubeVersion (99.0.0) > server version (v1.36.3)",
+            "PresentNotSatisfied: CSV version requirement not met: minKubeVersion (99.0.0) > server version (1.36.3)",
         ),
     ];
     for (wanted, server, text) in rows {

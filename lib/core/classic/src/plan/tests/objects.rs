@@ -77,7 +77,13 @@ fn generated_subscriptions_name_the_plan_and_have_no_owner() {
 
 #[test]
 fn a_secret_of_a_bundle_is_a_secret() {
-    assert_eq!(prepared(&step("", texts::BUNDLE_SECRET), &json!({}), PLACE)["kind"], "Secret");
+    let shipped = json!({"type": "Opaque", "data": {"a": "MQ=="}, "spec": {"region": "north"}});
+    for group in ["", "example.com"] {
+        let object = prepared(&step(group, texts::BUNDLE_SECRET), &shipped, PLACE);
+        let fields = [&object["apiVersion"], &object["kind"], &object["type"], &object["data"]["a"]];
+        assert_eq!(fields, ["v1", "Secret", "Opaque", "MQ=="], "{object}");
+        assert!(object.get("spec").is_none(), "{object}");
+    }
 }
 
 #[test]

@@ -94,6 +94,20 @@ fn catalogs_are_preferred_by_origin_priority_namespace_and_name() {
     assert_eq!(from(two().csv("socket.v0.1.0", "0.1.0", Some(installed))), "");
 }
 
+/// Also if that one has no update and another one, which is preferred, has.
+#[test]
+fn updates_come_only_from_the_catalog_that_the_subscription_names() {
+    let newer = || [bundle("lamp", "2.0.0").replaces("1.0.0").skip_range("<2.0.0")];
+    let installed = |world: World| {
+        let name = "lamp.v1.0.0";
+        let fields = json!({"channel": "stable"});
+        world.csv(name, "1.0.0", None).subscribe_installed("s", "lamp", &fields, Some(name)).installs()
+    };
+    let named = World::of([bundle("lamp", "1.0.0")]);
+    assert_eq!(installed(named.catalog("ns", "other", 9, newer())), [""; 0]);
+    assert_eq!(installed(World::of(newer())), ["lamp.v2.0.0"]);
+}
+
 #[test]
 fn one_bundle_of_a_package_and_one_provider_of_a_kind() {
     let world = World::of([

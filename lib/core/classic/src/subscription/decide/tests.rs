@@ -86,6 +86,34 @@ fn row_9_an_error_prevents_the_resolution() {
 }
 
 #[test]
+fn each_error_has_a_remedy() {
+    let catalog = |name: &str| ResolveError::Catalog {
+        namespace: "olm".to_owned(),
+        name: name.to_owned(),
+        cause: "c".to_owned(),
+    };
+    let (channel, package) = ("stable".to_owned(), "lamp".to_owned());
+    let order = ResolveError::Order(OrderError::NoHead { channel, package });
+    let cause = olm_dependencies::RequirementError::ConstraintSize;
+    let requirement = ResolveError::Requirement { bundle: "lamp.v1".to_owned(), cause };
+    let properties = ResolveError::Properties { csv: "lamp.v1".to_owned(), cause: "c".to_owned() };
+    let range = ResolveError::VersionRange { subscription: "lamp".to_owned(), cause: "c".to_owned() };
+    for (error, remedy) in [
+        (catalog("cat"), "correct CatalogSource olm/cat, whose status says more, or delete it"),
+        (order, "has to correct channel \"stable\" of package \"lamp\"; until then set spec.channel"),
+        (requirement, "the publisher of the bundle has to correct what it requires"),
+        (properties, "correct or remove it"),
+        (range, "correct or remove it"),
+        (ResolveError::Work, "name a channel and startingCSV"),
+    ] {
+        let text = explained(std::slice::from_ref(&error));
+        assert!(text.starts_with(&error.to_string()) && text.contains(remedy), "{text}");
+    }
+    let text = explained(&[catalog("a"), catalog("b"), catalog("a")]);
+    assert_eq!(text.matches("CatalogSource olm/a").count(), 1, "{text}");
+}
+
+#[test]
 fn rows_14_and_15_a_plan_is_made_if_a_subscription_has_a_new_version() {
     assert_eq!(decide(&solved(false, true), &[new()], &[]), Decision::Settled);
     assert!(matches!(decide(&solved(true, true), &[new()], &[]), Decision::Install(_)));

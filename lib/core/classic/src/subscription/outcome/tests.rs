@@ -105,11 +105,21 @@ fn concluded(status: Value, outcome: &Outcome, csv: Option<Value>, plan: Option<
     (text.map(Option::unwrap_or_default).join(" "), conditions::is_true(&status, texts::STALLED))
 }
 
-#[test]
-fn ready_says_in_one_sentence_what_is_and_what_helps() {
-    let current = json!({"currentCSV": "lamp.v1"});
-    let phase = |phase: &str| Some(json!({"phase": phase, "catalogSources": []}));
-    let cases = [
+/// The status of a plan in a phase, with a summary.
+fn with_ready(phase: &str, reason: &str, message: &str, is_stalled: bool) -> Value {
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": reason, "message": message});
+    let mut conditions = vec![condition("Ready", "False")];
+    if is_stalled {
+        conditions.push(condition("Stalled", "True"));
+    }
+    json!({"phase": phase, "catalogSources": [], "conditions": conditions})
+}
+
+/// An outcome, the ClusterServiceVersion and the plan, with what Ready says and whether a person is needed.
+type Case = (Outcome, Option<Value>, Option<Value>, &'static str, bool);
+
+fn cases_without_a_plan() -> Vec<Case> {
+    vec![
         (
             Outcome::Settled,
             Some(json!({"phase": "Succeeded"})),
@@ -131,6 +141,16 @@ fn ready_says_in_one_sentence_what_is_and_what_helps() {
             "False Installing lamp.v1 is in phase Pending.",
             false,
         ),
+        (unresolved(), None, None, "False ConstraintsNotSatisfiable because.", true),
+        (failed(true), None, None, "False BundleUnpackFailed 401.", false),
+        (failed(false), None, None, "False BundleUnpackFailed 401.", true),
+        (Outcome::Held("Proposed", "do it".to_owned()), None, None, "False Proposed do it.", true),
+    ]
+}
+
+fn cases_of_plans() -> Vec<Case> {
+    let phase = |phase: &str| Some(json!({"phase": phase, "catalogSources": []}));
+    vec![
         (
             Outcome::Settled,
             None,
@@ -155,12 +175,56 @@ fn ready_says_in_one_sentence_what_is_and_what_helps() {
             "False InstallPlanFailed InstallPlan install-abcde failed: forbidden.",
             true,
         ),
-        (unresolved(), None, None, "False ConstraintsNotSatisfiable because.", true),
-        (failed(true), None, None, "False BundleUnpackFailed 401.", false),
-        (failed(false), None, None, "False BundleUnpackFailed 401.", true),
-        (Outcome::Held("Proposed", "do it".to_owned()), None, None, "False Proposed do it.", true),
-    ];
-    for (outcome, csv, plan, wanted, is_stalled) in cases {
+        (
+            Outcome::Settled,
+            None,
+            Some(with_ready("Failed", "InstallComponentFailed", "no. Change Lamp a", true)),
+            "False InstallPlanFailed InstallPlan install-abcde failed: no. Change Lamp a.",
+            true,
+        ),
+        (
+            Outcome::Settled,
+            Some(json!({"phase": "Succeeded"})),
+            Some(with_ready("Failed", "InstallComponentFailed", "no. Change Lamp a", true)),
+            "False InstallPlanFailed InstallPlan install-abcde failed: no. Change Lamp a.",
+            true,
+        ),
+        (
+            Outcome::Settled,
+            Some(json!({"phase": "Succeeded"})),
+            phase("Complete"),
+            "True Installed lamp.v1 is installed.",
+            false,
+        ),
+        (
+            Outcome::Settled,
+            None,
+            Some(with_ready("Installing", "MissingPermissions", "Grant them.", true)),
+            "False MissingPermissions InstallPlan install-abcde, which brings lamp.v1, cannot continue: Grant them.",
+            true,
+        ),
+        (
+            Outcome::Settled,
+            None,
+            Some(with_ready("Installing", "InstallComponentFailed", "no.", false)),
+            "False InstallComponentFailed InstallPlan install-abcde, which brings lamp.v1, cannot continue: no.",
+            false,
+        ),
+        (
+            Outcome::Settled,
+            None,
+            Some(with_ready("Installing", "Installing", "Waits for the API server.", false)),
+            "False Installing InstallPlan install-abcde brings lamp.v1: Waits for the API server.",
+            false,
+        ),
+    ]
+}
+
+#[test]
+fn ready_says_in_one_sentence_what_is_and_what_helps() {
+    let current = json!({"currentCSV": "lamp.v1"});
+    for (outcome, csv, plan, wanted, is_stalled) in cases_without_a_plan().into_iter().chain(cases_of_plans())
+    {
         assert_eq!(concluded(current.clone(), &outcome, csv, plan), (wanted.to_owned(), is_stalled));
     }
     let (text, _) = concluded(json!({}), &Outcome::Settled, None, None);
