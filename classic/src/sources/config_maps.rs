@@ -10,52 +10,58 @@ use super::{
     Interest, act,
     content::{self, Unusable},
     now,
-    reconcile::{Pass, Reconciler},
+    reconcile::{Reconcile, Reconciler},
 };
 
 impl Reconciler {
     /// Reads the ConfigMap of a source, and reports what became of it.
-    pub(super) async fn config_map(&self, pass: &mut Pass<'_>, name: &str) -> Next {
-        pass.interests.insert(Interest::ConfigMap(format!("{}/{name}", pass.key.namespace)));
-        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &pass.key.namespace);
+    pub(super) async fn config_map(&self, reconcile: &mut Reconcile<'_>, name: &str) -> Next {
+        reconcile.interests.insert(Interest::ConfigMap(format!("{}/{name}", reconcile.key.namespace)));
+        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &reconcile.key.namespace);
         let map = match bounded(api.get(name)).await {
             Ok(map) => map,
             Err(error) => {
                 let message = texts::config_map_failed(name, &api_text(&error));
-                return self.trouble(pass, texts::CONFIG_MAP, message);
+                return self.trouble(reconcile, texts::CONFIG_MAP, message);
             }
         };
-        let owned =
-            if self.leads() { act::own_config_map(&self.client, pass.source, &map).await } else { Ok(None) };
+        let owned = if self.leads() {
+            act::own_config_map(&self.client, reconcile.source, &map).await
+        } else {
+            Ok(None)
+        };
         let map = match owned {
             Ok(owned) => owned.unwrap_or(map),
-            Err(cause) => return self.trouble(pass, texts::CONFIG_MAP, texts::config_map_owner(&cause)),
+            Err(cause) => return self.trouble(reconcile, texts::CONFIG_MAP, texts::config_map_owner(&cause)),
         };
-        pass.report.config_map = Some(ConfigMapReference {
+        reconcile.report.config_map = Some(ConfigMapReference {
             name: name.to_owned(),
-            namespace: pass.key.namespace.clone(),
+            namespace: reconcile.key.namespace.clone(),
             uid: map.uid(),
             resource_version: map.resource_version(),
             last_update_time: None,
         });
-        let taken = content::take_config_map(&self.store, pass.slot.clone(), &map, now(&self.clock)).await;
+        let taken =
+            content::take_config_map(&self.store, reconcile.slot.clone(), &map, now(&self.clock)).await;
         let (state, next) = match taken {
             Ok(_) => {
-                pass.report.health = Health::Serving(format!("Serving the content of ConfigMap {name}."));
+                reconcile.report.health =
+                    Health::Serving(format!("Serving the content of ConfigMap {name}."));
                 (texts::READY, Next::Await)
             }
             Err(Unusable::Content(cause)) => {
                 let text = format!(
                     "ConfigMap {name} is not a catalog: {cause}. Correct it; it is then read at once."
                 );
-                pass.report.health = self.failed(pass, text.clone());
-                (self.state_of_earlier(pass), Next::Blocked(text))
+                reconcile.report.health = self.failed(reconcile, text.clone());
+                (self.state_of_earlier(reconcile), Next::Blocked(text))
             }
             Err(Unusable::Store(cause)) => {
-                pass.report.health = self.failed(pass, format!("The content cannot be stored: {cause}."));
-                (self.state_of_earlier(pass), Next::Retry(cause))
+                reconcile.report.health =
+                    self.failed(reconcile, format!("The content cannot be stored: {cause}."));
+                (self.state_of_earlier(reconcile), Next::Retry(cause))
             }
         };
-        self.serve(pass, state).await.unwrap_or(next)
+        self.serve(reconcile, state).await.unwrap_or(next)
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Reconciler {
 }
 
 /// One reconcile of a source.
-pub(super) struct Pass<'a> {
+pub(super) struct Reconcile<'a> {
     pub(super) source: &'a CatalogSource,
     pub(super) key: SourceKey,
     pub(super) slot: String,
@@ -71,7 +71,7 @@ pub(super) struct Pass<'a> {
     pub(super) interests: BTreeSet<Interest>,
 }
 
-impl Pass<'_> {
+impl Reconcile<'_> {
     /// Reports the Service that clients use, which wakes the source from then on.
     pub(super) fn set_server(&mut self, service: &str, state: &'static str) {
         let namespace = self.key.namespace.clone();
@@ -115,20 +115,20 @@ impl olm_runtime::Reconciler for Reconciler {
         let source = templated.as_ref().unwrap_or(source);
         let report = Report { template, ..Report::default() };
         let slot = content::slot(&key);
-        let mut pass = Pass { source, slot, key, report, is_new_image: false, interests };
-        let next = Box::pin(self.pass(&mut pass)).await;
-        self.report_left_out(&mut pass).await;
-        self.offer(&pass);
-        if !matches!(pass.report.health, Health::Pending(_)) {
-            self.contents.tried(&pass.key);
+        let mut reconcile = Reconcile { source, slot, key, report, is_new_image: false, interests };
+        let next = Box::pin(self.run(&mut reconcile)).await;
+        self.report_left_out(&mut reconcile).await;
+        self.offer(&reconcile);
+        if !matches!(reconcile.report.health, Health::Pending(_)) {
+            self.contents.tried(&reconcile.key);
         }
-        let state = pass.report.server.as_ref().map(|server| server.state);
-        self.metrics.set(&pass.key, state == Some(texts::READY));
-        let next = match self.write(&pass).await {
+        let state = reconcile.report.server.as_ref().map(|server| server.state);
+        self.metrics.set(&reconcile.key, state == Some(texts::READY));
+        let next = match self.write(&reconcile).await {
             Ok(()) => next,
             Err(error) => Next::Retry(format!("writing status: {error}")),
         };
-        (next, pass.interests)
+        (next, reconcile.interests)
     }
 
     /// Reports on the source that its reconcile panicked.
@@ -192,82 +192,82 @@ impl Reconciler {
         *self.leader.borrow()
     }
 
-    async fn pass(&self, pass: &mut Pass<'_>) -> Next {
-        let annotation = pass.source.annotations().get(SERVE_ANNOTATION).map(String::as_str);
-        let target = target(&pass.source.spec, annotation, self.options.pods);
+    async fn run(&self, reconcile: &mut Reconcile<'_>) -> Next {
+        let annotation = reconcile.source.annotations().get(SERVE_ANNOTATION).map(String::as_str);
+        let target = target(&reconcile.source.spec, annotation, self.options.pods);
         // What was read for another spec must not come after what is read for this one.
-        let name = pass.key.to_string();
+        let name = reconcile.key.to_string();
         if !matches!(target, Ok(Target::Image { in_pod: false, .. })) {
             self.jobs.release(&name);
         }
         if matches!(target, Ok(Target::ConfigMap(_)) | Err(_)) {
             self.visits.release(&name);
         }
-        let invalid = polling::polling(pass.source).and_then(|polling| polling.error);
-        pass.report.problem = invalid.map(|message| (texts::INVALID_INTERVAL, message));
+        let invalid = polling::polling(reconcile.source).and_then(|polling| polling.error);
+        reconcile.report.problem = invalid.map(|message| (texts::INVALID_INTERVAL, message));
         match target {
             Err(message) => {
                 let advice =
                     "Correct spec: a grpc source needs image or address, a configmap source needs configMap.";
-                pass.report.health = self.failed(pass, format!("{message}. {advice}"));
-                pass.report.problem = Some((texts::SPEC_INVALID, message));
+                reconcile.report.health = self.failed(reconcile, format!("{message}. {advice}"));
+                reconcile.report.problem = Some((texts::SPEC_INVALID, message));
                 Next::Await
             }
-            Ok(Target::ConfigMap(name)) => self.config_map(pass, &name).await,
-            Ok(Target::Image { reference, in_pod: true }) => self.pod(pass, &reference).await,
-            Ok(Target::Image { reference, in_pod: false }) => self.image(pass, &reference).await,
-            Ok(Target::Address(address)) => self.address(pass, &address),
+            Ok(Target::ConfigMap(name)) => self.config_map(reconcile, &name).await,
+            Ok(Target::Image { reference, in_pod: true }) => self.pod(reconcile, &reference).await,
+            Ok(Target::Image { reference, in_pod: false }) => self.image(reconcile, &reference).await,
+            Ok(Target::Address(address)) => self.address(reconcile, &address),
         }
     }
 
-    async fn image(&self, pass: &mut Pass<'_>, reference: &str) -> Next {
+    async fn image(&self, reconcile: &mut Reconcile<'_>, reference: &str) -> Next {
         let now = now(&self.clock);
-        let polling = polling::polling(pass.source).filter(|_| !reference.contains('@'));
-        let held = self.store.generation(&pass.slot);
+        let polling = polling::polling(reconcile.source).filter(|_| !reference.contains('@'));
+        let held = self.store.generation(&reconcile.slot);
         // Newer content is there before it is noted which it is.
-        let resolution = self.store.resolution(&pass.slot);
+        let resolution = self.store.resolution(&reconcile.slot);
         let is_other = resolution.as_ref().is_some_and(|known| known.source != reference);
         let resolved = resolution.filter(|known| known.source == reference);
         let noted = resolved.as_ref().map(|known| known.reference.as_str());
         let is_held = noted.is_some() && noted == held.as_deref().map(Generation::reference);
-        let wait = polling.as_ref().map(|polling| polling::next_check(pass.source, polling, now));
-        let name = pass.key.to_string();
+        let wait = polling.as_ref().map(|polling| polling::next_check(reconcile.source, polling, now));
+        let name = reconcile.key.to_string();
         if is_held && wait != Some(Duration::ZERO) && !self.jobs.is_wanted(&name) {
-            return self.settled(pass, polling.as_ref(), now).await;
+            return self.settled(reconcile, polling.as_ref(), now).await;
         }
-        let secrets = content::pull_secrets(&self.client, pass.source).await;
-        let (registry, credentials) = match self.registry(pass, &secrets).await {
+        let secrets = content::pull_secrets(&self.client, reconcile.source).await;
+        let (registry, credentials) = match self.registry(reconcile, &secrets).await {
             Ok(found) => found,
             Err(cause) => {
                 let cause = texts::ensure_failed(&cause);
-                let _ = self.trouble(pass, texts::REGISTRY_SERVER, cause.clone());
+                let _ = self.trouble(reconcile, texts::REGISTRY_SERVER, cause.clone());
                 return Next::RetryWithin(cause, CREDENTIALS_CHECK);
             }
         };
         // With other credentials it is another job: what failed is not held back any longer.
-        let job = format!("{} {reference} {credentials}", pass.slot);
+        let job = format!("{} {reference} {credentials}", reconcile.slot);
         let request = self.jobs.request(&name, &job, |context| {
-            let (slot, source) = (pass.slot.clone(), reference.to_owned());
+            let (slot, source) = (reconcile.slot.clone(), reference.to_owned());
             Arc::clone(&self.fetcher).fetch(slot, source, registry, context)
         });
         match request {
             Job::Done(fetched) => {
                 self.visits.release(&name);
-                pass.is_new_image = is_other;
+                reconcile.is_new_image = is_other;
                 let polled_at = fetched.resolution.polled_at;
                 if polling.is_some() && resolved.is_some() {
-                    pass.report.polled = Some(polled_at);
+                    reconcile.report.polled = Some(polled_at);
                 }
-                let (store, slot) = (Arc::clone(&self.store), pass.slot.clone());
+                let (store, slot) = (Arc::clone(&self.store), reconcile.slot.clone());
                 let noted =
                     tokio::task::spawn_blocking(move || store.set_resolution(&slot, &fetched.resolution));
                 if let Ok(Err(error)) = noted.await {
                     return Next::Retry(error.to_string());
                 }
-                self.settled(pass, polling.as_ref(), now).await
+                self.settled(reconcile, polling.as_ref(), now).await
             }
             Job::Running { failed: Some(error), .. } if error.is_no_catalog() => {
-                self.pod(pass, reference).await
+                self.pod(reconcile, reference).await
             }
             // It ran in a Pod when it was read last, and probably does again.
             Job::Running { .. } if held.as_deref().is_some_and(|held| !content::is_of_image(held)) => {
@@ -277,17 +277,17 @@ impl Reconciler {
                 let (message, again) = in_progress(reference, elapsed, progress.as_ref(), failed.is_some());
                 if message.is_none() && failed.is_none() && held.is_some() {
                     // Most checks are over before there is anything to report.
-                    let _ = self.settled(pass, polling.as_ref(), now).await;
+                    let _ = self.settled(reconcile, polling.as_ref(), now).await;
                     return Next::After(again);
                 }
                 let text = message.unwrap_or_else(|| format!("{reference}: waiting for the registry"));
-                self.pending(pass, &text, failed.as_deref()).await.unwrap_or(Next::After(again))
+                self.pending(reconcile, &text, failed.as_deref()).await.unwrap_or(Next::After(again))
             }
-            Job::Failed { error, .. } if error.is_no_catalog() => self.pod(pass, reference).await,
+            Job::Failed { error, .. } if error.is_no_catalog() => self.pod(reconcile, reference).await,
             Job::Failed { error, wait, is_new } => {
                 // Secrets are read one by one, not watched: that would take permission to list those of all namespaces.
                 let wait = if secrets.is_empty() { wait } else { wait.min(CREDENTIALS_CHECK) };
-                self.not_pulled(pass, &error, wait, is_new).await
+                self.not_pulled(reconcile, &error, wait, is_new).await
             }
         }
     }
@@ -295,95 +295,105 @@ impl Reconciler {
     /// The image cannot be pulled, or is no good.
     async fn not_pulled(
         &self,
-        pass: &mut Pass<'_>,
+        reconcile: &mut Reconcile<'_>,
         error: &CatalogdError,
         wait: Duration,
         is_new: bool,
     ) -> Next {
         let text = error.to_string();
         let advice = error.advice().map(|advice| format!(" {advice}")).unwrap_or_default();
-        pass.report.health = self.failed(pass, format!("{text}.{advice}"));
+        reconcile.report.health = self.failed(reconcile, format!("{text}.{advice}"));
         let next = match (error.is_terminal(), is_new) {
             (true, _) => Next::Blocked(text),
             (false, true) => Next::RetryAfter(text, wait),
             (false, false) => Next::After(wait),
         };
-        let state = self.state_of_earlier(pass);
-        self.serve(pass, state).await.unwrap_or(next)
+        let state = self.state_of_earlier(reconcile);
+        self.serve(reconcile, state).await.unwrap_or(next)
     }
 
     /// The content of the source is here.
-    async fn settled(&self, pass: &mut Pass<'_>, polling: Option<&Polling>, now: Timestamp) -> Next {
-        let held = self.store.generation(&pass.slot);
+    async fn settled(
+        &self,
+        reconcile: &mut Reconcile<'_>,
+        polling: Option<&Polling>,
+        now: Timestamp,
+    ) -> Next {
+        let held = self.store.generation(&reconcile.slot);
         let reference = held.as_deref().map(Generation::reference).unwrap_or_default();
-        pass.report.health = Health::Serving(format!("Serving {reference}."));
+        reconcile.report.health = Health::Serving(format!("Serving {reference}."));
         let next = polling.map_or(Next::Await, |polling| {
-            let left = match pass.report.polled {
+            let left = match reconcile.report.polled {
                 Some(_) => polling.interval,
-                None => polling::next_check(pass.source, polling, now),
+                None => polling::next_check(reconcile.source, polling, now),
             };
             Next::After(polling::jittered(left, self.chance.fraction()).max(Duration::from_secs(1)))
         });
-        self.serve(pass, texts::READY).await.unwrap_or(next)
+        self.serve(reconcile, texts::READY).await.unwrap_or(next)
     }
 
     /// Content is on its way. A failure of the last attempt stays reported.
-    async fn pending(&self, pass: &mut Pass<'_>, text: &str, failed: Option<&CatalogdError>) -> Option<Next> {
-        let has_earlier = self.store.generation(&pass.slot).is_some();
-        pass.report.health = match failed {
-            Some(error) => self.failed(pass, format!("{error}. Another attempt runs.")),
+    async fn pending(
+        &self,
+        reconcile: &mut Reconcile<'_>,
+        text: &str,
+        failed: Option<&CatalogdError>,
+    ) -> Option<Next> {
+        let has_earlier = self.store.generation(&reconcile.slot).is_some();
+        reconcile.report.health = match failed {
+            Some(error) => self.failed(reconcile, format!("{error}. Another attempt runs.")),
             None if has_earlier => Health::ServingEarlier(format!("Newer content is being pulled: {text}.")),
             None => Health::Pending(format!("Pulling {text}.")),
         };
         let state = if has_earlier { texts::READY } else { texts::CONNECTING };
-        self.serve(pass, state).await
+        self.serve(reconcile, state).await
     }
 
     /// The registry as credentials in Secrets see it, within the disk of the source's namespace, and a text that changes with
     /// the credentials.
     async fn registry(
         &self,
-        pass: &Pass<'_>,
+        reconcile: &Reconcile<'_>,
         secrets: &[(String, String)],
     ) -> Result<(Arc<Puller>, String), String> {
         let (puller, credentials) = content::puller(&self.client, &self.puller, secrets).await?;
-        Ok((Arc::new(puller.with_disk(self.store.disk_of(&pass.slot))), credentials))
+        Ok((Arc::new(puller.with_disk(self.store.disk_of(&reconcile.slot))), credentials))
     }
 
     /// Reads the content of a registry server, and reports what became of it. `server` reports the state of the connection.
     pub(super) fn visit(
         &self,
-        pass: &mut Pass<'_>,
+        reconcile: &mut Reconcile<'_>,
         place: Place,
         advice: &str,
-        server: impl Fn(&mut Pass<'_>, &'static str),
+        server: impl Fn(&mut Reconcile<'_>, &'static str),
     ) -> Next {
-        let (name, address) = (pass.key.to_string(), place.address.clone());
+        let (name, address) = (reconcile.key.to_string(), place.address.clone());
         let job = format!("{name} {address} {}", place.pod.as_deref().unwrap_or_default());
         let job = self.visits.request(&name, &job, |context| {
-            let visit = Arc::clone(&self.servers).visit(pass.key.clone(), place, context.cancelled);
+            let visit = Arc::clone(&self.servers).visit(reconcile.key.clone(), place, context.cancelled);
             async move { Ok(visit.await) }
         });
         match job {
             Job::Done(Ok(left_out)) => {
-                server(pass, texts::READY);
+                server(reconcile, texts::READY);
                 let text = format!("Serving the content of the registry server at {address}.");
-                pass.report.health = Health::Serving(text).with(left_out);
+                reconcile.report.health = Health::Serving(text).with(left_out);
                 Next::After(VISIT_INTERVAL)
             }
             Job::Done(Err(unread)) => {
-                server(pass, unread.state);
-                pass.report.health = self.failed(pass, format!("{}. {advice}", unread.text));
+                server(reconcile, unread.state);
+                reconcile.report.health = self.failed(reconcile, format!("{}. {advice}", unread.text));
                 Next::After(unread.again)
             }
             Job::Running { .. } => {
                 let connection =
-                    pass.source.status.as_ref().and_then(|status| status.connection_state.as_ref());
+                    reconcile.source.status.as_ref().and_then(|status| status.connection_state.as_ref());
                 let known = connection.filter(|known| known.address.as_ref() == Some(&address));
                 let state = known.and_then(|known| texts::state(&known.last_observed_state));
-                server(pass, state.unwrap_or(texts::CONNECTING));
+                server(reconcile, state.unwrap_or(texts::CONNECTING));
                 if state.is_none() {
-                    pass.report.health = Health::Pending(format!("Connecting to {address}."));
+                    reconcile.report.health = Health::Pending(format!("Connecting to {address}."));
                 }
                 Next::Await
             }
@@ -392,78 +402,85 @@ impl Reconciler {
     }
 
     /// Reports the packages that are left out of the content that is served.
-    async fn report_left_out(&self, pass: &mut Pass<'_>) {
-        let Some(held) = self.store.generation(&pass.slot).filter(|_| self.leads()) else { return };
-        if !matches!(pass.report.health, Health::Serving(_)) {
+    async fn report_left_out(&self, reconcile: &mut Reconcile<'_>) {
+        let Some(held) = self.store.generation(&reconcile.slot).filter(|_| self.leads()) else { return };
+        if !matches!(reconcile.report.health, Health::Serving(_)) {
             return;
         }
-        let (readings, slot) = (self.readings.clone(), pass.slot.clone());
+        let (readings, slot) = (self.readings.clone(), reconcile.slot.clone());
         let read = tokio::task::spawn_blocking(move || readings.left_out(&slot, &held)).await;
-        let health = std::mem::take(&mut pass.report.health);
-        pass.report.health = match read.map_err(|error| error.to_string()).flatten() {
+        let health = std::mem::take(&mut reconcile.report.health);
+        reconcile.report.health = match read.map_err(|error| error.to_string()).flatten() {
             Ok(left_out) => health.with(left_out),
             Err(problem) => Health::Failed(format!("The content cannot be read: {problem}.")),
         };
     }
 
     /// Makes the Service and reports it; what is to happen instead if that fails.
-    pub(super) async fn serve(&self, pass: &mut Pass<'_>, state: &'static str) -> Option<Next> {
-        let ensured = match service::name(&pass.key.name) {
+    pub(super) async fn serve(&self, reconcile: &mut Reconcile<'_>, state: &'static str) -> Option<Next> {
+        let ensured = match service::name(&reconcile.key.name) {
             Ok(name) if self.leads() => {
                 let own = self.options.advertised;
                 let advertised = own.map(|own| (own, self.replicas.addresses(own)));
-                let made = act::ensure_service(&self.client, pass.source, &name, advertised, false).await;
+                let made =
+                    act::ensure_service(&self.client, reconcile.source, &name, advertised, false).await;
                 made.map(|()| name)
             }
             other => other,
         };
         match ensured {
             Ok(name) => {
-                pass.set_server(&name, state);
+                reconcile.set_server(&name, state);
                 None
             }
             Err(cause) => {
-                let what = format!("service: {}", pass.key.name);
+                let what = format!("service: {}", reconcile.key.name);
                 let message = texts::ensure_failed(&texts::ensuring(&what, &cause));
-                Some(self.trouble(pass, texts::REGISTRY_SERVER, message))
+                Some(self.trouble(reconcile, texts::REGISTRY_SERVER, message))
             }
         }
     }
 
     /// Reports a problem that upstream reports too. It is tried again.
-    pub(super) fn trouble(&self, pass: &mut Pass<'_>, reason: &'static str, message: String) -> Next {
-        pass.report.health = self.failed(pass, format!("{message}."));
-        pass.report.problem = Some((reason, message.clone()));
+    pub(super) fn trouble(
+        &self,
+        reconcile: &mut Reconcile<'_>,
+        reason: &'static str,
+        message: String,
+    ) -> Next {
+        reconcile.report.health = self.failed(reconcile, format!("{message}."));
+        reconcile.report.problem = Some((reason, message.clone()));
         Next::Retry(message)
     }
 
     /// What is wrong, and whether earlier content is served all the same.
-    pub(super) fn failed(&self, pass: &Pass<'_>, text: String) -> Health {
-        match self.store.generation(&pass.slot) {
+    pub(super) fn failed(&self, reconcile: &Reconcile<'_>, text: String) -> Health {
+        match self.store.generation(&reconcile.slot) {
             Some(held) => Health::ServingEarlier(format!("{text} Still serving {}.", held.reference())),
             None => Health::Failed(text),
         }
     }
 
-    pub(super) fn state_of_earlier(&self, pass: &Pass<'_>) -> &'static str {
-        if self.store.generation(&pass.slot).is_some() { texts::READY } else { texts::TRANSIENT_FAILURE }
+    pub(super) fn state_of_earlier(&self, reconcile: &Reconcile<'_>) -> &'static str {
+        if self.store.generation(&reconcile.slot).is_some() { texts::READY } else { texts::TRANSIENT_FAILURE }
     }
 
     /// Offers the content that is here to the other parts of the process.
-    fn offer(&self, pass: &Pass<'_>) {
+    fn offer(&self, reconcile: &Reconcile<'_>) {
         let content = self
             .store
-            .generation(&pass.slot)
-            .map(|generation| Content { source: Arc::new(pass.source.clone()), generation });
-        self.contents.set(&pass.key, content);
+            .generation(&reconcile.slot)
+            .map(|generation| Content { source: Arc::new(reconcile.source.clone()), generation });
+        self.contents.set(&reconcile.key, content);
     }
 
-    async fn write(&self, pass: &Pass<'_>) -> Result<(), String> {
+    async fn write(&self, reconcile: &Reconcile<'_>) -> Result<(), String> {
         if !self.leads() {
             return Ok(());
         }
-        let before = pass.source.status.clone().unwrap_or_default();
-        let after = status(&before, &pass.report, pass.source.metadata.generation, now(&self.clock));
-        self.objects.set_status(pass.source, after).await.map(|_| ())
+        let before = reconcile.source.status.clone().unwrap_or_default();
+        let after =
+            status(&before, &reconcile.report, reconcile.source.metadata.generation, now(&self.clock));
+        self.objects.set_status(reconcile.source, after).await.map(|_| ())
     }
 }

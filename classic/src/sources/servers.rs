@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     content, now,
-    reconcile::{Pass, Reconciler},
+    reconcile::{Reconcile, Reconciler},
 };
 use crate::SourceKey;
 
@@ -210,14 +210,14 @@ impl Servers {
 
 impl Reconciler {
     /// Reads the server at the address of a source.
-    pub(super) fn address(&self, pass: &mut Pass<'_>, address: &str) -> Next {
+    pub(super) fn address(&self, reconcile: &mut Reconcile<'_>, address: &str) -> Next {
         let place = Place { address: address.to_owned(), pod: None };
         let advice = "Check spec.address, and that a registry server without TLS listens there.";
-        let server = |pass: &mut Pass<'_>, state| {
-            pass.report.server =
+        let server = |reconcile: &mut Reconcile<'_>, state| {
+            reconcile.report.server =
                 Some(Server { service: None, address: address.to_owned(), state, is_new: false });
         };
-        self.visit(pass, place, advice, server)
+        self.visit(reconcile, place, advice, server)
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Reconciler {
 }
 
 /// A reconcile under way.
-struct Pass {
+struct Reconcile {
     namespace: String,
     now: Timestamp,
     /// The Subscriptions as they were found.
@@ -131,34 +131,34 @@ impl olm_runtime::Reconciler for Reconciler {
 
 impl Reconciler {
     async fn reconcile_all(&self, namespace: String, before: Vec<Subscription>) -> Next {
-        let mut pass = match self.observe(namespace, before).await {
-            Ok(pass) => pass,
+        let mut reconcile = match self.observe(namespace, before).await {
+            Ok(reconcile) => reconcile,
             // What may be missing must not be taken for what is gone.
             Err(error) => return Next::Retry(error),
         };
-        match global_namespace(&pass.groups, &self.global_namespace) {
+        match global_namespace(&reconcile.groups, &self.global_namespace) {
             Ok(global) => {
                 let global = global.map(str::to_owned);
-                self.read_catalogs(&mut pass, global.as_deref());
-                pass.adopt();
-                if !pass.after.iter().all(awaits_plan) {
+                self.read_catalogs(&mut reconcile, global.as_deref());
+                reconcile.adopt();
+                if !reconcile.after.iter().all(awaits_plan) {
                     let began = Instant::now();
-                    match resolved(&pass, global, self.scope).await {
+                    match resolved(&reconcile, global, self.scope).await {
                         Ok(parts) => {
                             let has_succeeded = parts.iter().all(|part| part.outcome.is_ok());
                             self.subscription_metrics.resolved(began.elapsed(), has_succeeded);
-                            self.carry_out(&mut pass, &parts).await;
+                            self.carry_out(&mut reconcile, &parts).await;
                         }
-                        Err(error) => pass.failed = Some(error),
+                        Err(error) => reconcile.failed = Some(error),
                     }
                 }
             }
-            Err(_) => pass.report_groups(),
+            Err(_) => reconcile.report_groups(),
         }
-        let jobs = std::mem::take(&mut pass.jobs);
-        self.unpacker.want(&pass.namespace, jobs);
-        self.write(&mut pass).await;
-        match (pass.failed, pass.again) {
+        let jobs = std::mem::take(&mut reconcile.jobs);
+        self.unpacker.want(&reconcile.namespace, jobs);
+        self.write(&mut reconcile).await;
+        match (reconcile.failed, reconcile.again) {
             (Some(error), _) => Next::Retry(error),
             (None, Some(wait)) => Next::After(wait),
             (None, None) => Next::Await,
@@ -166,8 +166,8 @@ impl Reconciler {
     }
 
     /// Everything that is known, with the Subscriptions brought up to it.
-    async fn observe(&self, namespace: String, before: Vec<Subscription>) -> Result<Pass, String> {
-        let mut pass = Pass {
+    async fn observe(&self, namespace: String, before: Vec<Subscription>) -> Result<Reconcile, String> {
+        let mut reconcile = Reconcile {
             now: now(&self.clock),
             after: before.clone(),
             outcomes: vec![Outcome::Await(None); before.len()],
@@ -184,51 +184,51 @@ impl Reconciler {
             before,
             namespace,
         };
-        let fails_forward = fails_forward(&pass.groups);
-        let sources = self.visible(&pass);
-        for at in 0..pass.after.len() {
-            let plan = match plan_name(&pass.after[at]).map(str::to_owned) {
-                Some(name) => self.plan(&mut pass, &name).await?,
+        let fails_forward = fails_forward(&reconcile.groups);
+        let sources = self.visible(&reconcile);
+        for at in 0..reconcile.after.len() {
+            let plan = match plan_name(&reconcile.after[at]).map(str::to_owned) {
+                Some(name) => self.plan(&mut reconcile, &name).await?,
                 None => None,
             };
-            let subscription = &mut pass.after[at];
+            let subscription = &mut reconcile.after[at];
             let current = subscription.status.as_ref().and_then(|status| status.current_csv.clone());
             let current = current.or_else(|| subscription.spec.starting_csv.clone());
-            let has_csv = pass.csvs.iter().any(|csv| Some(csv.name_any()) == current);
+            let has_csv = reconcile.csvs.iter().any(|csv| Some(csv.name_any()) == current);
             let named = Named { has_csv, plan: plan.as_ref(), fails_forward };
-            state::follow(subscription, &named, pass.now);
-            health::follow(subscription, &sources.iter().collect::<Vec<_>>(), pass.now);
+            state::follow(subscription, &named, reconcile.now);
+            health::follow(subscription, &sources.iter().collect::<Vec<_>>(), reconcile.now);
         }
         for source in sources {
-            pass.catalogs.insert(SourceKey::of(&source), (source, None));
+            reconcile.catalogs.insert(SourceKey::of(&source), (source, None));
         }
-        Ok(pass)
+        Ok(reconcile)
     }
 
     /// The CatalogSources whose health is shown: those of the namespace, and the global ones.
-    fn visible(&self, pass: &Pass) -> Vec<CatalogSource> {
-        let mut sources = self.facts.sources.of(&pass.namespace);
-        if self.global_namespace != pass.namespace {
+    fn visible(&self, reconcile: &Reconcile) -> Vec<CatalogSource> {
+        let mut sources = self.facts.sources.of(&reconcile.namespace);
+        if self.global_namespace != reconcile.namespace {
             sources.extend(self.facts.sources.of(&self.global_namespace));
         }
         sources
     }
 
     /// A plan that a Subscription names. What the watch does not have may be too new for it.
-    async fn plan(&self, pass: &mut Pass, name: &str) -> Result<Option<InstallPlan>, String> {
-        if let Some(plan) = pass.plans.iter().find(|plan| plan.name_any() == name) {
+    async fn plan(&self, reconcile: &mut Reconcile, name: &str) -> Result<Option<InstallPlan>, String> {
+        if let Some(plan) = reconcile.plans.iter().find(|plan| plan.name_any() == name) {
             return Ok(Some(plan.clone()));
         }
-        let api = Api::<InstallPlan>::namespaced(self.client.clone(), &pass.namespace);
+        let api = Api::<InstallPlan>::namespaced(self.client.clone(), &reconcile.namespace);
         let found = bounded(api.get_opt(name)).await;
         let found = found.map_err(|error| format!("reading InstallPlan {name}: {}", api_text(&error)))?;
-        pass.plans.extend(found.clone());
+        reconcile.plans.extend(found.clone());
         Ok(found)
     }
 
     /// The content of the catalogs that the namespace resolves with, and what it says of what is installed.
-    fn read_catalogs(&self, pass: &mut Pass, global: Option<&str>) {
-        let Pass { catalogs, unread, coming, namespace, .. } = pass;
+    fn read_catalogs(&self, reconcile: &mut Reconcile, global: Option<&str>) {
+        let Reconcile { catalogs, unread, coming, namespace, .. } = reconcile;
         for (key, (source, read)) in catalogs.iter_mut() {
             if key.namespace != *namespace && Some(key.namespace.as_str()) != global {
                 continue;
@@ -247,27 +247,27 @@ impl Reconciler {
             };
             unread.insert(key.clone(), cause);
         }
-        for subscription in &mut pass.after {
-            if let Some((_, Some(read))) = pass.catalogs.get(&key_of(subscription)) {
-                deprecation::follow(subscription, &read.snapshot, pass.now);
+        for subscription in &mut reconcile.after {
+            if let Some((_, Some(read))) = reconcile.catalogs.get(&key_of(subscription)) {
+                deprecation::follow(subscription, &read.snapshot, reconcile.now);
             }
         }
     }
 
     /// Does what follows from the parts of a resolution.
-    async fn carry_out(&self, pass: &mut Pass, parts: &[Part]) {
+    async fn carry_out(&self, reconcile: &mut Reconcile, parts: &[Part]) {
         // What is installed without a Subscription and requires something goes along with the next plan, as upstream.
         let alone = parts.iter().filter(|part| part.subscriptions.is_empty());
         let mut alone: Vec<Solution> = alone.filter_map(|part| part.outcome.clone().ok()).collect();
-        let all = pass.after.clone();
+        let all = reconcile.after.clone();
         for part in parts.iter().filter(|part| !part.subscriptions.is_empty()) {
-            let outcome = match decide::waits_for_catalogs(part, &pass.coming) {
+            let outcome = match decide::waits_for_catalogs(part, &reconcile.coming) {
                 Some(text) => Outcome::Await(Some(text)),
-                None => match decide(part, &all, &pass.csvs) {
+                None => match decide(part, &all, &reconcile.csvs) {
                     Decision::Await => continue,
                     Decision::Settled => Outcome::Settled,
                     Decision::Failed { reason, message, explanation } => {
-                        let explanation = pass.explained(part, explanation);
+                        let explanation = reconcile.explained(part, explanation);
                         Outcome::Unresolved { reason, message, explanation }
                     }
                     Decision::Held(reason, text) => Outcome::Held(reason, text),
@@ -276,69 +276,71 @@ impl Reconciler {
                             solution.bundles.extend(other.bundles);
                             solution.generated.extend(other.generated);
                         }
-                        self.install(pass, part, &solution).await
+                        self.install(reconcile, part, &solution).await
                     }
                 },
             };
             let of_part = all.iter().map(|one| part.subscriptions.contains(&one.name_any()));
-            for (known, _) in pass.outcomes.iter_mut().zip(of_part).filter(|(_, is_of_part)| *is_of_part) {
+            for (known, _) in reconcile.outcomes.iter_mut().zip(of_part).filter(|(_, is_of_part)| *is_of_part)
+            {
                 known.clone_from(&outcome);
             }
         }
     }
 
     /// Makes the plan of a solution when its bundles are here.
-    async fn install(&self, pass: &mut Pass, part: &Part, solution: &Solution) -> Outcome {
-        pass.jobs.extend(Unpacker::jobs(&pass.namespace, solution));
-        let (attempt, retry) = unpack::times(&pass.groups, self.unpack_timeout);
-        let of_namespace = (pass.namespace.as_str(), Deadlines { attempt, retry });
-        let unpacked = self.unpacker.unpack(of_namespace, solution, &pass.catalogs).await;
+    async fn install(&self, reconcile: &mut Reconcile, part: &Part, solution: &Solution) -> Outcome {
+        reconcile.jobs.extend(Unpacker::jobs(&reconcile.namespace, solution));
+        let (attempt, retry) = unpack::times(&reconcile.groups, self.unpack_timeout);
+        let of_namespace = (reconcile.namespace.as_str(), Deadlines { attempt, retry });
+        let unpacked = self.unpacker.unpack(of_namespace, solution, &reconcile.catalogs).await;
         let (steps, lookups) = match unpacked {
             Unpacked::Done(steps, lookups) => (steps, lookups),
             Unpacked::Not(outcome, again) => {
-                pass.again = pass.again.into_iter().chain(again).min();
+                reconcile.again = reconcile.again.into_iter().chain(again).min();
                 return outcome;
             }
         };
-        let all = pass.after.clone();
+        let all = reconcile.after.clone();
         let members = members(part, &all);
         let owners: Vec<&Subscription> = match self.scope {
             Scope::Namespace => all.iter().collect(),
             Scope::Related => members,
         };
         let draft = Draft {
-            namespace: &pass.namespace,
+            namespace: &reconcile.namespace,
             approval: approval(owners.iter().copied()),
             subscriptions: &owners,
-            generation: generation(&all, &pass.plans.iter().collect::<Vec<_>>()) + 1,
+            generation: generation(&all, &reconcile.plans.iter().collect::<Vec<_>>()) + 1,
             steps: &steps,
             lookups: &lookups,
         };
         let writer = (&self.plans, &self.seals);
-        let plan = match act::ensure_plan(&self.client, writer, &draft, &pass.plans, pass.now).await {
+        let plan = match act::ensure_plan(&self.client, writer, &draft, &reconcile.plans, reconcile.now).await
+        {
             Ok(plan) => plan,
             Err(cause) => {
                 let message = texts::plan_not_made(&cause);
-                pass.failed = Some(message.clone());
+                reconcile.failed = Some(message.clone());
                 let (reason, explanation) = (texts::PLAN_NOT_MADE, message.clone());
                 return Outcome::NotUnpacked { reason, message, explanation, is_retried: true };
             }
         };
         for (name, csv) in &solution.updates {
-            if let Some(subscription) = pass.after.iter_mut().find(|one| one.name_any() == *name) {
+            if let Some(subscription) = reconcile.after.iter_mut().find(|one| one.name_any() == *name) {
                 outcome::planned(subscription, csv, &plan);
                 let named = Named { plan: Some(&plan), ..Named::default() };
-                state::follow(subscription, &named, pass.now);
+                state::follow(subscription, &named, reconcile.now);
             }
         }
-        pass.plans.retain(|known| known.name_any() != plan.name_any());
-        pass.plans.push(plan);
+        reconcile.plans.retain(|known| known.name_any() != plan.name_any());
+        reconcile.plans.push(plan);
         Outcome::Settled
     }
 
     /// Reports, and writes what is different from before.
-    async fn write(&self, pass: &mut Pass) {
-        let Pass { after, before, outcomes, csvs, plans, now, failed, .. } = pass;
+    async fn write(&self, reconcile: &mut Reconcile) {
+        let Reconcile { after, before, outcomes, csvs, plans, now, failed, .. } = reconcile;
         for ((subscription, before), outcome) in after.iter_mut().zip(before.iter()).zip(outcomes.iter()) {
             outcome::report(subscription, outcome, *now);
             let status = subscription.status.as_ref();
@@ -361,7 +363,7 @@ impl Reconciler {
     }
 }
 
-impl Pass {
+impl Reconcile {
     /// Has Subscriptions take over what is installed without one.
     fn adopt(&mut self) {
         for at in 0..self.after.len() {
@@ -401,15 +403,16 @@ impl Pass {
 }
 
 /// Resolves outside of the workers.
-async fn resolved(pass: &Pass, global: Option<String>, scope: Scope) -> Result<Vec<Part>, String> {
-    let (namespace, subscriptions, csvs) = (pass.namespace.clone(), pass.after.clone(), pass.csvs.clone());
-    let fails_forward = fails_forward(&pass.groups);
-    let catalogs: Vec<_> = pass
+async fn resolved(reconcile: &Reconcile, global: Option<String>, scope: Scope) -> Result<Vec<Part>, String> {
+    let (namespace, subscriptions, csvs) =
+        (reconcile.namespace.clone(), reconcile.after.clone(), reconcile.csvs.clone());
+    let fails_forward = fails_forward(&reconcile.groups);
+    let catalogs: Vec<_> = reconcile
         .catalogs
         .iter()
         .map(|(key, (source, read))| (key.clone(), source.spec.priority, read.clone()))
         .collect();
-    let unread = pass.unread.clone();
+    let unread = reconcile.unread.clone();
     let work = tokio::task::spawn_blocking(move || {
         let visible = catalogs.iter().filter_map(|(key, priority, read)| {
             let content = match (read, unread.get(key)) {

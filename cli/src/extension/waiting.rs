@@ -249,10 +249,15 @@ fn waits(live: &ClusterExtension, sets: &[ClusterObjectSet], generation: Option<
     of_objects.or_else(|| of_set?.find(Progressing)).map(|c| waits_in(&c.message)).unwrap_or_default()
 }
 
-/// The lines of a message, each of which is about an object or a reason of its own.
+/// The lines of a message, each of which is about an object or a reason of its own; where some name what is waited for,
+/// the others are remarks.
 fn waits_in(message: &str) -> Vec<String> {
-    let lines = message.lines().map(|line| line.trim().trim_start_matches("Waiting for "));
-    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    let lines = || message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let mut waits: Vec<&str> = lines().filter_map(|line| line.strip_prefix("Waiting for ")).collect();
+    if waits.is_empty() {
+        waits.extend(lines());
+    }
+    waits.into_iter().map(str::to_owned).collect()
 }
 
 /// Fails if the revision that rolled out is not the one that was shown.
@@ -293,6 +298,9 @@ mod tests {
             "Waiting for Deployment n/a: Starting: x\nWaiting for Deployment n/b: FailedScheduling: y";
         let lines = ["Deployment n/a: Starting: x", "Deployment n/b: FailedScheduling: y"];
         assert_eq!(waits(&[("Ready", "False", rolling)]), lines);
+        let with_remark = format!("{rolling}\nUpdates are approved by a person.");
+        assert_eq!(waits(&[("Ready", "False", &with_remark)]), lines);
+        assert_eq!(waits(&[("Ready", "False", "one\ntwo")]), ["one", "two"]);
         let stuck = "no bundles found. Choose one.\nRejected: a\nmore";
         let lines = ["no bundles found. Choose one. Rejected: a more"];
         assert_eq!(waits(&[("Ready", "False", stuck), ("Stalled", "True", stuck)]), lines);

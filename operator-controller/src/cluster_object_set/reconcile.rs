@@ -1,6 +1,6 @@
 //! One reconcile of a ClusterObjectSet: observe, decide, act, report.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -20,6 +20,9 @@ use super::{
     requeue::{requeue, retry},
 };
 use crate::interest::{Interest, Wanted};
+
+/// How soon one report of what a roll-out waits for follows another.
+const DETAILS_SPACING: Duration = Duration::from_secs(1);
 
 /// The controller of ClusterObjectSets.
 pub(crate) struct ObjectSets(pub(crate) Context);
@@ -62,6 +65,9 @@ impl ObjectSets {
         if report.outcome.error().is_some() || report.policy_error().is_some() {
             wanted.add([Interest::Rbac, Interest::Settings, Interest::Policies]);
         }
+        if let Some(left) = self.postponed(set, &report, now) {
+            return Next::After(left);
+        }
         match self.write_status(set, &report, now).await {
             Ok(()) => requeue(&report, deadline(set, now), now),
             Err(error) => retry(format!("error updating status: {error}"), deadline(set, now), now),
@@ -75,6 +81,18 @@ impl ObjectSets {
             Err(outcome) => outcome.into(),
         };
         Report { unseen: self.unseen(set), unhealthy_since: unhealthy_since(set), ..report }
+    }
+
+    /// How long the status is not written yet: while a revision rolls out, what it waits for changes with every object.
+    fn postponed(&self, set: &ClusterObjectSet, report: &Report, now: Timestamp) -> Option<Duration> {
+        let before = &set.status.as_ref()?.conditions;
+        let after = status(set, report, now).conditions;
+        let is_detail = matches!(report.outcome, Outcome::Incomplete { .. })
+            && [ConditionType::Progressing, ConditionType::Ready]
+                .iter()
+                .all(|type_| before.state(*type_).is_some() && before.state(*type_) == after.state(*type_));
+        let since = self.0.objects.since(set).filter(|_| is_detail && *before != after)?;
+        DETAILS_SPACING.checked_sub(since).filter(|left| !left.is_zero())
     }
 
     /// Sentences about kinds whose watch keeps failing.

@@ -64,6 +64,11 @@ where
         self.own.behind(object, self.clock.now())
     }
 
+    /// How long ago the object was written, as far as this process did so and remembers it.
+    pub fn since(&self, object: &K) -> Option<Duration> {
+        self.own.since(object, self.clock.now())
+    }
+
     /// Keeps the version of an object that was written in another way.
     pub fn wrote(&self, object: &impl Resource) {
         self.own.wrote(object, self.clock.now());

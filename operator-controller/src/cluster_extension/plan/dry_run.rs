@@ -44,11 +44,11 @@ pub(super) async fn objects(
         rolled_out: &rolled_out,
     })
     .await;
-    let (mut plans, mut dry_run) = (Vec::new(), DryRun::default());
+    let (mut plans, mut answered) = (Vec::new(), DryRun::default());
     for ((phase, desired), answer) in pairs(served).zip(answers) {
         let key = ObjectKey::of(desired);
         if let Some(verdict) = answer.verdict {
-            dry_run.add(key.to_string(), verdict);
+            answered.add(key.to_string(), verdict);
         }
         let note = collision(cx, observed, desired, &answer.found);
         let mut same = objects_of(known).filter(|(_, old)| ObjectKey::of(old).same_object(&key));
@@ -63,12 +63,12 @@ pub(super) async fn objects(
     }
     plans.extend(left_out(draft, served));
     plans.extend(removed(known, draft, asked(observed.extension).unwrap_or_default()));
-    let refusal = dry_run.refusal().map(|text| refused(&text));
-    let dry_run = match asker {
-        Ok(_) => Section::Known(dry_run),
+    let refusal = answered.refusal().map(|text| refused(&text));
+    let answered = match asker {
+        Ok(_) => Section::Known(answered),
         Err(why) => Section::unknown(why.as_str()),
     };
-    (Section::Known(plans), dry_run, refusal)
+    (Section::Known(plans), answered, refusal)
 }
 
 /// A sentence about an object that has another owner.
@@ -225,9 +225,9 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
     let Some(account) = about.account else {
         return Answer::without_dry_run(get(about.reader, &kind, &key).await);
     };
-    let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
     let api = kind.api(account, &key.namespace);
-    let answer = bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await;
+    let is_rolled_out = about.rolled_out.iter().any(|other| other.same_object(&key));
+    let answer = ask(&api, &key, object, is_rolled_out).await;
     let (verdict, would_be) = match answer {
         Ok(answer) => (DryRunVerdict::Accepted, serde_json::to_value(answer).ok()),
         Err(kube::Error::Api(status)) if status.code == 422 && takes_instead(&api, &key, object).await => {
@@ -242,6 +242,29 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
     });
     let found = if is_new { Found::Absent } else { get(about.reader, &kind, &key).await };
     Answer { verdict: Some(verdict), would_be, found }
+}
+
+/// The server's answer to a dry run of what the roll-out will do: to create the object, or to apply it where it exists.
+/// To apply what does not exist costs the server more than to create it.
+async fn ask(
+    api: &Api<DynamicObject>,
+    key: &ObjectKey,
+    object: &Value,
+    is_rolled_out: bool,
+) -> Result<DynamicObject, kube::Error> {
+    if !is_rolled_out {
+        let created = serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
+        match bounded(api.create(&dry_run(), &created)).await {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            answer => return answer,
+        }
+    }
+    let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
+    bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await
+}
+
+fn dry_run() -> PostParams {
+    PostParams { dry_run: true, field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()) }
 }
 
 async fn read(about: &Questions<'_>, key: &ObjectKey) -> Found {
@@ -282,6 +305,5 @@ async fn takes_instead(api: &Api<DynamicObject>, key: &ObjectKey, object: &Value
         return false;
     }
     wanted.metadata.resource_version = version;
-    let params = PostParams { dry_run: true, field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()) };
-    bounded(api.replace(&key.name, &params, &wanted)).await.is_ok()
+    bounded(api.replace(&key.name, &dry_run(), &wanted)).await.is_ok()
 }

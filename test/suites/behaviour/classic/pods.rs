@@ -132,6 +132,35 @@ async fn a_second_pod_polls_the_image_and_takes_over_if_it_got_another_one() -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_crashes_again_and_again_is_replaced_after_five_restarts() -> Result<()> {
+    let world = World::shared().await?;
+    let server = CatalogServer::start(&catalog::chain("lamp", &[("1.0.0", "r/bundle:v1")])).await?;
+    let run = InPod::create(world, "pod-crashes", json!({})).await?;
+    world.proxy.lead(&run.service(), &server.address());
+    let first = run.pod(SERVES).await?;
+    let crashed = |restarts: i32| {
+        let waiting =
+            json!({"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"});
+        json!({"phase": "Running", "containerStatuses": [{
+            "name": "registry-server", "imageID": "a", "image": "a", "ready": false, "restartCount": restarts,
+            "state": {"waiting": waiting},
+        }]})
+    };
+    run.set(&first, crashed(4)).await?;
+    wait::until("the crashes to be named", DEADLINE, || async {
+        let message = run.source.shows("CONNECTING", "", "False/Failed").await?;
+        wait::check(message.contains("CrashLoopBackOff"), || message.clone())
+    })
+    .await?;
+    ensure!(run.pod(SERVES).await?.uid() == first.uid(), "it was replaced after four restarts");
+    run.set(&first, crashed(5)).await?;
+    let second = run.other_than(&first).await?;
+    run.ready(&second, "a").await?;
+    run.source.shows("READY", "", "True/Serving").await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_image_without_a_file_based_catalog_runs_in_a_pod() -> Result<()> {
     let world = World::shared().await?;
     let namespace = world.namespace("pod-own").await?;

@@ -3,16 +3,22 @@
 //!
 //! Lists are compared without their order. Where upstream answers at random, it is asked until it gives our answer.
 
-use std::fmt::Debug;
+use std::{
+    borrow::Cow,
+    fmt::Debug,
+    io::{BufRead, BufReader, BufWriter, Write},
+};
 
 use olm_registry::api;
 use olm_test::{
     data::{large, report},
+    long,
     prelude::*,
     process::free_ports,
     supervisor::Program,
 };
 use olm_test_programs::GoModule;
+use serde::Deserialize;
 use tonic::{
     Request, Status,
     client::Grpc,
@@ -25,6 +31,8 @@ use tonic_prost::ProstCodec;
 const ATTEMPTS: usize = 32;
 /// Bundles of a catalog that are asked for one by one, about.
 const BUNDLES: usize = 300;
+/// Of the valid packages of a packed catalog every so many are compared, all of them in a long run.
+const PACKAGES_STEP: usize = 4;
 /// opm builds a database of a large catalog first.
 const START: Duration = Duration::from_mins(8);
 /// Differences that are printed.
@@ -49,6 +57,13 @@ impl Server {
         .await?;
         let channel = Endpoint::from_shared(format!("http://127.0.0.1:{port}"))?.connect_lazy();
         Ok(Self { channel, _process: process })
+    }
+
+    async fn ours(catalog: &Path, port: u16, folder: &Path) -> Result<Self> {
+        let (path, address) = (catalog.display().to_string(), format!("127.0.0.1:{port}"));
+        let args = ["catalog", "serve", "--grpc", &address, &path];
+        let olm = cargo_program("olm-cli", "olm")?;
+        Self::start("olm catalog serve", olm, &args, port, folder.join("olm.log")).await
     }
 
     /// The messages of an answer.
@@ -89,10 +104,7 @@ impl Pair {
         let folder = StateDirectory::kept("registry-conformance")?;
         let [own_port, port] = free_ports()?;
         let (path, cache) = (catalog.display().to_string(), folder.join("cache").display().to_string());
-        let address = format!("127.0.0.1:{own_port}");
-        let args = ["catalog", "serve", "--grpc", &address, &path];
-        let olm = cargo_program("olm-cli", "olm")?;
-        let ours = Server::start("olm catalog serve", olm, &args, own_port, folder.join("olm.log")).await?;
+        let ours = Server::ours(catalog, own_port, &folder).await?;
         let (number, stop) = (port.to_string(), folder.join("termination").display().to_string());
         let args = ["serve", &path, "--port", &number, "--cache-dir", &cache, "--termination-log", &stop];
         // It builds the cache by itself, and does not listen for profilers on a port that others may have.
@@ -218,14 +230,48 @@ async fn compare_providers(pair: &mut Pair, asked: api::GroupVersionKind) {
     pair.compare("GetDefaultBundleThatProvides", default, normal_bundle).await;
 }
 
-/// The real catalogs, each as a folder.
+/// A real catalog: a folder, or one file of JSON lines, packed.
 fn catalogs(data: &Path) -> Result<Vec<(String, PathBuf)>> {
     let listed: BTreeMap<String, Value> = serde_json::from_slice(&fs::read(data.join("catalogs.json"))?)?;
-    let paths = listed
-        .into_iter()
-        .map(|(name, catalog)| Ok((name, data.join(catalog["path"].as_str().context("no path")?))));
-    // opm serves nothing of a catalog with a single package that it finds invalid, as the packed one has.
-    paths.filter(|found| found.as_ref().map_or(true, |(_, path)| path.is_dir())).collect()
+    let path = |catalog: &Value| catalog["path"].as_str().map(|path| data.join(path)).context("no path");
+    listed.into_iter().map(|(name, catalog)| Ok((name, path(&catalog)?))).collect()
+}
+
+/// What of a packed catalog both serve, as a folder: opm serves nothing of a catalog with a single package that it finds
+/// invalid, and ours leaves that package out.
+async fn unpacked(packed: &Path, folder: &Path) -> Result<PathBuf> {
+    let (whole, valid) = (folder.join("whole"), folder.join("valid"));
+    fs::create_dir_all(&whole)?;
+    fs::create_dir_all(&valid)?;
+    let content = whole.join("catalog.json");
+    std::io::copy(&mut zstd::Decoder::new(fs::File::open(packed)?)?, &mut fs::File::create(&content)?)?;
+    let [port] = free_ports()?;
+    let ours = Server::ours(&whole, port, folder).await?;
+    let names = ours.ask::<_, api::PackageName>("ListPackages", api::ListPackageRequest {}, true).await;
+    let names: Vec<String> =
+        names.map_err(|error| anyhow::anyhow!("{error:?}"))?.into_iter().map(|n| n.name).collect();
+    let step = if long::is_asked() { 1 } else { PACKAGES_STEP };
+    let kept: BTreeSet<&str> = names.iter().step_by(step).map(String::as_str).collect();
+    report(&format!("{} of {} valid packages of {}", kept.len(), names.len(), packed.display()));
+    let mut written = BufWriter::new(fs::File::create(valid.join("catalog.json"))?);
+    for line in BufReader::new(fs::File::open(&content)?).lines() {
+        let line = line?;
+        let Package { package, name } = serde_json::from_str(&line)?;
+        if kept.contains(package.unwrap_or(name).as_ref()) {
+            writeln!(written, "{line}")?;
+        }
+    }
+    written.flush()?;
+    Ok(valid)
+}
+
+/// Whose a document of a catalog is.
+#[derive(Deserialize)]
+struct Package<'a> {
+    #[serde(borrow)]
+    package: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
 }
 
 pub(crate) async fn check() -> Result<()> {
@@ -235,7 +281,11 @@ pub(crate) async fn check() -> Result<()> {
         return Ok(());
     };
     let mut failures = Vec::new();
-    for (name, catalog) in catalogs(&data)? {
+    for (name, mut catalog) in catalogs(&data)? {
+        let folder = tempfile::tempdir()?;
+        if catalog.is_file() {
+            catalog = unpacked(&catalog, folder.path()).await?;
+        }
         let mut pair = Pair::start(&catalog).await?;
         Box::pin(compare_all(&mut pair)).await;
         let equal: usize = pair.equal.values().sum();

@@ -54,6 +54,12 @@ impl OwnWrites {
         BEHIND_MAX.checked_sub(waited).filter(|left| !left.is_zero())
     }
 
+    /// How long ago the object was written, as far as this process did so and remembers it.
+    pub fn since(&self, object: &impl Resource, now: Timestamp) -> Option<Duration> {
+        let at = self.0.lock().get(object.meta().uid.as_deref()?)?.at;
+        Duration::try_from(now.duration_since(at)).ok()
+    }
+
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.0.lock().remove(uid);
@@ -91,7 +97,10 @@ mod tests {
         assert_eq!(writes.behind(&object("another", "9"), at(0)), None);
         // A server with versions of another form is not waited for.
         assert_eq!(writes.behind(&object("a", "x"), at(0)), None);
+        assert_eq!(writes.since(&object("a", "9"), at(20)), Some(Duration::from_secs(20)));
+        assert_eq!(writes.since(&object("a", "9"), at(-1)), None, "the clock was set back");
         writes.forget("a");
+        assert_eq!(writes.since(&object("a", "9"), at(20)), None);
         assert_eq!(writes.behind(&object("a", "9"), at(0)), None);
     }
 
