@@ -367,7 +367,13 @@ impl<'a> Runner<'a> {
             Step::Upgrade => extension.is_installed("1.1.0").await,
             Step::Fail => {
                 extension.shows(ConditionType::Ready, "True/Succeeded/1.1.0 missed its deadline").await?;
-                extension.is_installed("1.0.0").await
+                extension.is_installed("1.0.0").await?;
+                // What never became available has not succeeded, whoever has its objects now.
+                let sets: Api<ClusterObjectSet> = Api::all(self.client.clone());
+                let failed = sets.get(&format!("{}-2", extension.name)).await?;
+                let conditions = failed.status.unwrap_or_default().conditions;
+                ensure!(!conditions.is_true(ConditionType::Succeeded), "{conditions:?}");
+                Ok(())
             }
             Step::Retain => retains(extension, DeletionPolicy::RetainCrds.as_str()).await,
             Step::Keep | Step::Delete => extension.is_gone().await,
