@@ -48,9 +48,11 @@ impl Reconciler {
             Ok(found) => found,
             Err(cause) => return self.trouble(reconcile, texts::REGISTRY_SERVER, failed(&cause)),
         };
+        let cause = current.as_ref().and_then(pod::failure);
         let Some(current) = current.filter(|pod| has_condition(pod, "Ready")) else {
+            let cause = cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
             let text = format!(
-                "The Pod of {image} is not ready: see kubectl describe pod --selector olm.catalogSource={} for why.",
+                "The Pod of {image} is not ready{cause}: see kubectl describe pod --selector olm.catalogSource={} for why.",
                 reconcile.key.name
             );
             reconcile.report.health = self.failed(reconcile, text);

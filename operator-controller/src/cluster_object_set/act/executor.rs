@@ -32,6 +32,7 @@ use crate::{
     },
     crd_changes::CrdChanges,
     deletion_policy::revision::policy,
+    facts::update_policies::is_late,
     webhook_certificates::CaBundles,
 };
 
@@ -53,8 +54,8 @@ pub(crate) struct Executor<'a> {
     crd_changes: CrdChanges,
     /// Whether the revision has not rolled out yet and nothing is known to be in its way.
     rolling_out: bool,
-    /// Whether the revision has rolled out.
-    succeeded: bool,
+    /// Whether the revision has missed its deadline.
+    late: bool,
 }
 
 /// Objects that a sentence names.
@@ -66,7 +67,7 @@ const ATTEMPTS: usize = 3;
 /// What an object waits for that was deleted and that something still holds.
 const BEING_DELETED: &str = "is being deleted, and will be created again afterwards";
 
-/// What an object waits for that a revision lost before it had rolled out.
+/// What an object waits for that a revision lost after it had missed its deadline.
 const SUPERSEDED: &str = "belongs to a later revision";
 
 /// An object after it was checked.
@@ -127,7 +128,7 @@ impl<'a> Executor<'a> {
             ca_bundles: CaBundles::default(),
             crd_changes: CrdChanges::read(set.annotations().get(CRD_CHANGES_ANNOTATION).map(String::as_str)),
             rolling_out: is_rolling_out(set),
-            succeeded: has_succeeded(set),
+            late: is_late(set),
         }
     }
 
@@ -234,9 +235,9 @@ impl<'a> Executor<'a> {
         let written = matches!(planned, Action::Create | Action::Apply { .. });
         let before = live.as_ref().filter(|_| written).map(|live| observation_digest(live, desired));
         let current = match planned {
-            // A revision that has not rolled out does not do so by what a later one brings.
-            Action::Superseded if self.succeeded => return Err(State::Healthy),
-            Action::Superseded => return Err(State::Waits(SUPERSEDED.to_owned())),
+            // What missed its deadline does not succeed by what replaces it.
+            Action::Superseded if self.late => return Err(State::Waits(SUPERSEDED.to_owned())),
+            Action::Superseded => return Err(State::Healthy),
             Action::Collision { report, with_set, owner } => {
                 let owner = owner.map(|(kind, name)| other_owner(self.cx, &kind, &name));
                 return Err(State::Collision { report, with_set, owner });
