@@ -152,13 +152,23 @@ impl Explain {
             "workloads": workloads,
         });
         output::answer(out, self.output, &answer, |_| {
-            let mut text = status.detail();
+            let mut text = with_bundle(status.detail(), &resolution);
             write_resolution(&mut text, &resolution);
             write_account(&mut text, &account);
             text.push_str(&objects.text());
             text.push_str(&workloads::text(&workloads));
             text.trim_end().to_owned()
         })
+    }
+}
+
+/// The text with the bundle that the catalogs give in the commands of its advice, as far as a shell takes its reference for
+/// what it is.
+fn with_bundle(text: String, resolution: &Value) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "./:@_-".contains(c);
+    match resolution["image"].as_str().filter(|image| image.chars().all(is_plain)) {
+        Some(image) => text.replace("olm bundle rbac <bundle>", &format!("olm bundle rbac {image}")),
+        None => text,
     }
 }
 
@@ -285,5 +295,18 @@ fn write_account(text: &mut String, account: &Value) {
     }
     for blocked in account["blocked"].as_array().into_iter().flatten() {
         let _ = writeln!(text, "  blocked: {}", below(blocked.as_str().unwrap_or_default(), 4));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bundle_is_named_in_advice_unless_a_shell_would_take_it_for_more() {
+        let text = || "(\"olm bundle rbac <bundle> -n a\" prints it)".to_owned();
+        let of = |image: &str| with_bundle(text(), &json!({"image": image}));
+        assert_eq!(of("r.io/a/b@sha256:1"), "(\"olm bundle rbac r.io/a/b@sha256:1 -n a\" prints it)");
+        assert_eq!([of("a;b"), of("a b"), with_bundle(text(), &json!({}))], [text(), text(), text()]);
     }
 }

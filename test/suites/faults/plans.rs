@@ -23,6 +23,9 @@ const CATALOG: &str = "cat";
 const CSVS: [&str; 2] = ["lamp.v1.0.0", "plug.v1.0.0"];
 const CRDS: [&str; 2] = ["lamps.plan-faults.example.com", "plugs.plan-faults.example.com"];
 
+/// Longest time in which the API server removes CRDs.
+const CRDS_REMOVED: Duration = Duration::from_mins(10);
+
 /// Everything that the operators leave, and the CatalogSource.
 const KINDS: [Kind; 16] = [
     ("v1", "Namespace", "namespaces"),
@@ -217,8 +220,10 @@ impl Life for Place {
         wait::check(left.is_empty(), || format!("{left:?}"))
     }
 
-    fn deadline(&self, _: Stage) -> Duration {
-        DEADLINE * 2
+    fn deadline(&self, stage: Stage) -> Duration {
+        // The API server removes the finalizer of a CRD, and waits for minutes after some failures, of which it has many with
+        // one that is made and removed again and again ("storage is (re)initializing").
+        if stage == Stage::Remove { CRDS_REMOVED } else { DEADLINE * 2 }
     }
 
     async fn state(&self) -> Result<State> {
@@ -226,7 +231,7 @@ impl Life for Place {
     }
 
     async fn clear(&self) -> Result<()> {
-        wait::until("the operators to be gone", DEADLINE, async || {
+        wait::until("the operators to be gone", CRDS_REMOVED, async || {
             self.remove().await?;
             self.is_removed().await
         })

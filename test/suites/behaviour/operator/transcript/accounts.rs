@@ -40,6 +40,7 @@ async fn namespaces_accounts_and_permissions_that_are_missing() -> Result<()> {
     ];
     shown.extension("A namespace that does not exist", &nowhere, state, &explained).await?;
     let explained = shown.explain(&[&nowhere]).await?.text;
+    ensure!(!explained.contains("rbac <bundle>"), "the command lacks the bundle:\n{explained}");
     for other in [unrelated, format!("  {}  serving", scenario.name)] {
         ensure!(!explained.contains(&other), "{other} does not matter:\n{explained}");
     }
