@@ -47,7 +47,7 @@ pub(crate) trait Life {
     async fn is_over(&self, stage: Self::Stage) -> Result<()>;
     /// One look whether Kubernetes has collected what a stage leaves behind.
     async fn is_collected(&self, stage: Self::Stage) -> Result<()>;
-    /// How long a stage may take that ends in a known state.
+    /// How long a stage may take, and its known state after that.
     fn deadline(&self, stage: Self::Stage) -> Duration;
     async fn state(&self) -> Result<State>;
     /// Removes what a life that failed left.
@@ -188,7 +188,7 @@ async fn follow_up<L: Life>(place: &L, blow: Blow) -> Result<()> {
 /// Asks for a stage, and waits for the state in which the undisturbed life ended it.
 async fn end<L: Life>(place: &L, ends: &mut Ends<L>, stage: L::Stage) -> Result<()> {
     place.ask(stage).await?;
-    wait::until("the stage's end", DEADLINE, || place.is_over(stage)).await?;
+    wait::until("the stage's end", place.deadline(stage).max(DEADLINE), || place.is_over(stage)).await?;
     if let Some(wanted) = ends.get(&stage) {
         wait::until("the undisturbed state", place.deadline(stage), async || {
             let lines = difference(wanted, &place.state().await?);
