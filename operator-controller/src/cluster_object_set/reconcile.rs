@@ -2,9 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use jiff::Timestamp;
 use kube::ResourceExt;
-use olm_api::{ConditionType, names::TEARDOWN_FINALIZER, v1::ClusterObjectSet};
+use olm_api::{
+    ConditionType,
+    names::TEARDOWN_FINALIZER,
+    v1::{ClusterObjectSet, ClusterObjectSetStatus},
+};
 use olm_runtime::{Next, OwnerChanged, PANIC_REPORT, Reconciler};
 
 use super::{
@@ -46,7 +49,8 @@ impl Reconciler for ObjectSets {
 
     async fn report_panic(&self, set: &ClusterObjectSet) {
         let report = Outcome::Retrying(PANIC_REPORT.to_owned()).into();
-        if let Err(error) = self.write_status(set, &report, self.0.clock.now()).await {
+        let after = status(set, &report, self.0.clock.now());
+        if let Err(error) = self.write_status(set, after, &report).await {
             tracing::warn!(revision = set.name_any(), error, "reporting a panic");
         }
     }
@@ -65,10 +69,11 @@ impl ObjectSets {
         if report.outcome.error().is_some() || report.policy_error().is_some() {
             wanted.add([Interest::Rbac, Interest::Settings, Interest::Policies]);
         }
-        if let Some(left) = self.postponed(set, &report, now) {
+        let after = status(set, &report, now);
+        if let Some(left) = self.postponed(set, &after, &report) {
             return Next::After(left);
         }
-        match self.write_status(set, &report, now).await {
+        match self.write_status(set, after, &report).await {
             Ok(()) => requeue(&report, deadline(set, now), now),
             Err(error) => retry(format!("error updating status: {error}"), deadline(set, now), now),
         }
@@ -84,14 +89,18 @@ impl ObjectSets {
     }
 
     /// How long the status is not written yet: while a revision rolls out, what it waits for changes with every object.
-    fn postponed(&self, set: &ClusterObjectSet, report: &Report, now: Timestamp) -> Option<Duration> {
-        let before = &set.status.as_ref()?.conditions;
-        let after = status(set, report, now).conditions;
+    fn postponed(
+        &self,
+        set: &ClusterObjectSet,
+        after: &ClusterObjectSetStatus,
+        report: &Report,
+    ) -> Option<Duration> {
+        let (before, after) = (&set.status.as_ref()?.conditions, &after.conditions);
         let is_detail = matches!(report.outcome, Outcome::Incomplete { .. })
             && [ConditionType::Progressing, ConditionType::Ready]
                 .iter()
                 .all(|type_| before.state(*type_).is_some() && before.state(*type_) == after.state(*type_));
-        let since = self.0.objects.since(set).filter(|_| is_detail && *before != after)?;
+        let since = self.0.objects.since(set).filter(|_| is_detail && before != after)?;
         DETAILS_SPACING.checked_sub(since).filter(|left| !left.is_zero())
     }
 
@@ -127,10 +136,10 @@ impl ObjectSets {
     async fn write_status(
         &self,
         set: &ClusterObjectSet,
+        after: ClusterObjectSetStatus,
         report: &Report,
-        now: Timestamp,
     ) -> Result<(), String> {
-        let (before, after) = (set.status.clone().unwrap_or_default(), status(set, report, now));
+        let before = set.status.clone().unwrap_or_default();
         if self.0.objects.set_status(set, after.clone()).await?.is_some() {
             self.0.events.set(set, (&before, &after), report.outcome.obstacle()).await;
         }

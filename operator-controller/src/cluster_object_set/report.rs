@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use olm_api::{
-    ConditionStatus, ConditionType,
+    ConditionStatus, ConditionType, Reason,
     v1::{ClusterObjectSet, LifecycleState, ObservedPhase},
 };
 use olm_object::ObjectKey;
@@ -238,4 +238,10 @@ pub(crate) fn unhealthy_since(set: &ClusterObjectSet) -> Option<Timestamp> {
 /// Whether the status says that the revision has rolled out.
 pub(crate) fn has_succeeded(set: &ClusterObjectSet) -> bool {
     set.status.as_ref().is_some_and(|s| s.conditions.is_true(ConditionType::Succeeded))
+}
+
+/// Whether the status says that the revision missed its deadline.
+pub(crate) fn is_late(set: &ClusterObjectSet) -> bool {
+    let late = (ConditionStatus::False.as_str(), Reason::ProgressDeadlineExceeded.as_str());
+    set.status.as_ref().is_some_and(|s| s.conditions.state(ConditionType::Progressing) == Some(late))
 }

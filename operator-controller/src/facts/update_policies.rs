@@ -12,9 +12,6 @@ use educe::Educe;
 use futures::StreamExt as _;
 use kube::{Client, ResourceExt, core::DeserializeGuard, runtime::reflector::Store, runtime::watcher::Event};
 use olm_api::{
-    ConditionStatus::False,
-    ConditionType::Progressing,
-    Reason,
     names::{OWNER_NAME_LABEL, RETURNED_FROM_ANNOTATION},
     ownership::revision_of,
     v1::{ClusterExtension, ClusterObjectSet, LifecycleState},
@@ -30,7 +27,7 @@ use super::{
     watched::{Changes, add},
 };
 use crate::{
-    cluster_object_set::report::has_succeeded,
+    cluster_object_set::report::{has_succeeded, is_late},
     interest::{Interest, Interests},
 };
 
@@ -243,15 +240,6 @@ fn busy(sets: &Store<DeserializeGuard<ClusterObjectSet>>, counts: impl Fn(&str) 
     let failed = latest.into_iter().filter(|(_, (_, is_late))| *is_late).map(|(name, _)| name);
     others.failed = failed.collect();
     others
-}
-
-/// Whether a revision reports that it missed its deadline.
-pub(crate) fn is_late(set: &ClusterObjectSet) -> bool {
-    let progressing = set.status.as_ref().and_then(|status| status.conditions.find(Progressing));
-    progressing.is_some_and(|condition| {
-        condition.status == False.as_str()
-            && Reason::named(&condition.reason) == Some(Reason::ProgressDeadlineExceeded)
-    })
 }
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ use crate::{
         plan::{self, Planned},
         report::{Cause, CauseKind, Report, StepError},
     },
-    facts::update_policies::{InForce, is_late},
+    cluster_object_set::report::is_late,
+    facts::update_policies::InForce,
     interest::Interest,
 };
 

@@ -154,6 +154,12 @@ struct Questions<'a> {
     rolled_out: &'a BTreeSet<ObjectKey>,
 }
 
+impl Questions<'_> {
+    fn is_rolled_out(&self, key: &ObjectKey) -> bool {
+        self.rolled_out.iter().any(|other| other.same_object(key))
+    }
+}
+
 /// What is known of an object.
 struct Answer {
     /// The API server's answer to the dry run, if there was one.
@@ -206,8 +212,7 @@ impl Brought {
 async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer {
     let key = ObjectKey::of(object);
     if let Some(what) = brought.what(&key) {
-        let known = about.rolled_out.iter().any(|other| other.same_object(&key));
-        let found = if known { read(about, &key).await } else { Found::Absent };
+        let found = if about.is_rolled_out(&key) { read(about, &key).await } else { Found::Absent };
         let verdict = DryRunVerdict::Deferred(format!("{what} comes with this revision"));
         return Answer { verdict: about.account.map(|_| verdict), ..Answer::without_dry_run(found) };
     }
@@ -226,8 +231,7 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
         return Answer::without_dry_run(get(about.reader, &kind, &key).await);
     };
     let api = kind.api(account, &key.namespace);
-    let is_rolled_out = about.rolled_out.iter().any(|other| other.same_object(&key));
-    let answer = ask(&api, &key, object, is_rolled_out).await;
+    let answer = ask(&api, &key, object, about.is_rolled_out(&key)).await;
     let (verdict, would_be) = match answer {
         Ok(answer) => (DryRunVerdict::Accepted, serde_json::to_value(answer).ok()),
         Err(kube::Error::Api(status)) if status.code == 422 && takes_instead(&api, &key, object).await => {

@@ -28,11 +28,10 @@ use crate::{
             content::{Item, LoadedPhase},
             siblings::{OtherOwner, Siblings, other_owner},
         },
-        report::{Obstacle, Outcome, Unhealthy, has_succeeded, short_name},
+        report::{Obstacle, Outcome, Unhealthy, has_succeeded, is_late, short_name},
     },
     crd_changes::CrdChanges,
     deletion_policy::revision::policy,
-    facts::update_policies::is_late,
     webhook_certificates::CaBundles,
 };
 

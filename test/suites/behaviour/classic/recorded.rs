@@ -1,7 +1,7 @@
 //! What was done to operators on a cluster of upstream, done again here: their histories of phases, reasons and messages are
 //! those that were recorded.
 //!
-//! What Deployments passed through depends on when somebody looked: the reason `InstallWaiting` is left out, and a
+//! What Deployments passed through depends on when it was observed: the reason `InstallWaiting` is left out, and a
 //! moment in which a Deployment that runs was not up to date. So are failures that upstream comes back to without an end.
 
 use std::io::{BufRead as _, BufReader};

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::operators::{Operators, Place, state};
 
-/// A validating webhook with a name, for an operation on a kind that nobody has.
+/// A validating webhook with a name, for an operation on a kind that does not exist.
 pub(crate) fn webhook(name: &str, operation: &str) -> Value {
     json!({
         "type": "ValidatingAdmissionWebhook", "generateName": format!("{name}.example.com"), "deploymentName": "a-v1",
@@ -199,7 +199,7 @@ async fn an_operator_that_serves_an_api_runs_when_that_answers_and_what_it_needs
     lost(&place, &Api::<RoleBinding>::namespaced(client(), "kube-system"), "a-v1-service-auth-reader")
         .await?;
     lost(&place, &Api::<APIService>::all(client()), &format!("v1.{group}")).await?;
-    // An API that is told to be elsewhere, or trusted by another authority, is put right.
+    // An APIService that leads elsewhere, or trusts another authority, is put right.
     let services: Api<APIService> = Api::all(client());
     let patch = Patch::Merge(json!({"spec": {"service": {"name": "other"}}}));
     services.patch(&format!("v1.{group}"), &PatchParams::default(), &patch).await?;
