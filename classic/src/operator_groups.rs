@@ -74,6 +74,8 @@ impl olm_runtime::Reconciler for Reconciler {
         if !*self.leader.borrow() || group.metadata.deletion_timestamp.is_some() {
             return (Next::Await, BTreeSet::from([Interest::Part]));
         }
+        let roles = LEVELS
+            .map(|(level, _)| Interest::ClusterRole(group_role_name(&namespace, &group.name_any(), level)));
         let interests = [
             Interest::Part,
             Interest::Namespaces,
@@ -85,7 +87,7 @@ impl olm_runtime::Reconciler for Reconciler {
             Ok(next) => next,
             Err(error) => Next::Retry(error),
         };
-        (next, interests.into())
+        (next, interests.into_iter().chain(roles).collect())
     }
 
     async fn report_panic(&self, _: &OperatorGroup) {}
@@ -170,6 +172,7 @@ impl Reconciler {
             let ours = |found: &ClusterRole| owner_of(found.labels()) == owner_of(role.labels());
             let same = |found: &Value, wanted: &Value| {
                 found["aggregationRule"] == wanted["aggregationRule"]
+                    && contains(&found["rules"], &wanted["rules"])
                     && contains(&found["metadata"], &wanted["metadata"])
             };
             ensure(&api, &role, ours, same).await.map_err(|error| text(&role.name_any(), &error))?;

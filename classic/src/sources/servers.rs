@@ -246,10 +246,10 @@ impl Turns {
     }
 
     /// Waits for a turn, which ends when the value is dropped.
-    async fn take(&self, namespace: &str) -> [Option<OwnedSemaphorePermit>; 2] {
+    async fn take(&self, namespace: &str) -> (olm_image::Place, Option<OwnedSemaphorePermit>) {
         let own = self.namespaces.take(namespace).await;
         // The semaphore is never closed.
-        [own, Arc::clone(&self.all).acquire_owned().await.ok()]
+        (own, Arc::clone(&self.all).acquire_owned().await.ok())
     }
 }
 

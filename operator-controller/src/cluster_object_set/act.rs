@@ -28,6 +28,7 @@ use crate::{
     webhook_certificates::{Keeper, Kept},
 };
 use executor::Executor;
+pub(crate) use target::get;
 
 /// Carries a decision out; how the reconcile ends with it.
 pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decision) -> Report {

@@ -5,14 +5,17 @@
 
 use std::collections::{HashMap, HashSet};
 
+use olm_api::v1::ObservedPhase;
 use olm_object::ObjectKey;
 use olm_objectset::{FindingKind, Workload};
 use parking_lot::Mutex;
 
+use super::observe::content::{LoadedPhase, digests, identity};
+
 /// What the last check of an object found; after it the object was as desired.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Check {
-    /// Digest of the desired object it was compared with.
+    /// Digest of what the desired object that it was compared with is made of.
     pub(crate) desired: String,
     /// UID of the live object.
     pub(crate) uid: String,
@@ -32,6 +35,8 @@ pub(crate) struct Check {
 #[derive(Debug, Default)]
 struct Memory {
     checks: HashMap<ObjectKey, Check>,
+    /// Digests of its phases, by what tells this content from another.
+    content: Option<(String, Vec<ObservedPhase>)>,
     /// What was last found to be wrong with its workloads.
     findings: HashSet<(ObjectKey, FindingKind)>,
 }
@@ -47,6 +52,18 @@ impl Checks {
 
     pub(crate) fn remember(&self, revision: &str, object: ObjectKey, check: Check) {
         self.0.lock().entry(revision.to_owned()).or_default().checks.insert(object, check);
+    }
+
+    /// The digests of the phases, worked out once for each content.
+    pub(crate) fn content(&self, revision: &str, phases: &[LoadedPhase]) -> Vec<ObservedPhase> {
+        let identity = identity(phases);
+        let known = self.0.lock().get(revision).and_then(|memory| memory.content.clone());
+        if let Some((_, digests)) = known.filter(|(known, _)| *known == identity) {
+            return digests;
+        }
+        let digests = digests(phases);
+        self.0.lock().entry(revision.to_owned()).or_default().content = Some((identity, digests.clone()));
+        digests
     }
 
     /// Remembers what is wrong with workloads now; those of `found` that are new.

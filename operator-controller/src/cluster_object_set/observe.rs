@@ -4,7 +4,7 @@ pub(crate) mod account;
 pub(crate) mod content;
 pub(crate) mod siblings;
 
-use kube::Client;
+use kube::{Client, ResourceExt};
 use olm_api::v1::{ClusterObjectSet, ObservedPhase};
 use olm_objectset::invalid_selector;
 use olm_runtime::AccountRef;
@@ -64,7 +64,7 @@ pub(crate) async fn observe<'a>(
     if let Some(text) = invalid_selector(&set.spec.progression_probes) {
         return Err(Outcome::Retrying(format!("invalid label selector in progressionProbe ({text})")));
     }
-    let content = content::digests(&phases);
+    let content = cx.checks.content(&set.uid().unwrap_or_default(), &phases);
     content::verify(set, &content)?;
     Ok(Observed { set, account, client, phases, content, wanted })
 }

@@ -21,7 +21,7 @@ use olm_runtime::{DiscoveryError, api_text, bounded, if_exists, patch_as};
 use serde_json::Value;
 
 use crate::cluster_object_set::{
-    act::executor::{Executor, get},
+    act::{executor::Executor, get},
     content::{Item, LoadedPhase},
     report::Report,
 };

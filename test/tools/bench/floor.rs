@@ -53,6 +53,8 @@ struct Cost {
     seconds: f64,
     /// CPU seconds of the API server.
     server: f64,
+    /// CPU seconds of who installs.
+    own: f64,
 }
 
 /// Takes the figures of both sides, on bundles below `folder`.
@@ -74,6 +76,8 @@ pub(super) async fn measure(folder: &Path) -> Result<()> {
         figure(&format!("floor-{name}-api-server-cpu"), bare.server, "s");
         figure(&format!("floor-{name}-installed-api-server-cpu"), ours.server, "s");
         figure(&format!("floor-{name}-api-server-cpu-ratio"), ours.server / bare.server, "x the floor");
+        figure(&format!("floor-{name}-cpu"), bare.own, "s");
+        figure(&format!("floor-{name}-installed-cpu"), ours.own, "s");
     }
     Ok(())
 }
@@ -185,6 +189,7 @@ async fn bare(folder: &Path) -> Result<[Cost; 2]> {
         let api: Api<Deployment> = Api::all(client.clone());
         let mut watch = Watch::begin(&api, "the Deployments to be available").await?;
         let (before, start) = (server_cpu(&cluster).await?, Instant::now());
+        let own = usage::cpu_seconds(std::process::id())?;
         let available = watch.first(|deployment, _| {
             let conditions = deployment.status.iter().flat_map(|status| status.conditions.iter().flatten());
             if conditions.into_iter().any(|one| one.type_ == "Available" && one.status == "True") {
@@ -195,7 +200,8 @@ async fn bare(folder: &Path) -> Result<[Cost; 2]> {
         let creating = try_join_all(all.iter().map(|objects| objects.create(&client)));
         let (_, (end, ())) = tokio::try_join!(creating, available)?;
         let server = server_cpu(&cluster).await? - before;
-        costs.push(Cost { seconds: (end - start).as_secs_f64(), server });
+        let own = usage::cpu_seconds(std::process::id())? - own;
+        costs.push(Cost { seconds: (end - start).as_secs_f64(), server, own });
     }
     costs.try_into().map_err(|_| anyhow::anyhow!("two costs"))
 }
@@ -225,6 +231,7 @@ async fn installed(folder: &Path) -> Result<[Cost; 2]> {
         usage::idle(world.operator.process().pid()).await?;
         let mut watch = Watch::begin(&api, "the operators to be installed").await?;
         let (before, mark) = (server_cpu(&world.cluster).await?, world.cluster.audit_mark()?);
+        let own = usage::cpu_seconds(world.operator.process().pid())?;
         let start = Instant::now();
         try_join_all(samples.iter().map(async |sample| {
             api.create(&PostParams::default(), &sample.extension(CATALOG)?).await?;
@@ -244,7 +251,8 @@ async fn installed(folder: &Path) -> Result<[Cost; 2]> {
         let server = server_cpu(&world.cluster).await? - before;
         let all: Vec<&Sample> = samples.iter().collect();
         accounts::print(&events_of(&world, mark, &all)?, samples.len());
-        costs.push(Cost { seconds: (end - start).as_secs_f64(), server });
+        let own = usage::cpu_seconds(world.operator.process().pid())? - own;
+        costs.push(Cost { seconds: (end - start).as_secs_f64(), server, own });
     }
     costs.try_into().map_err(|_| anyhow::anyhow!("two costs"))
 }

@@ -144,7 +144,8 @@ impl RevisionWriter<'_> {
     pub(crate) async fn adopt_as(&self, set: &ObjectMeta, secret: &str) -> Result<(), kube::Error> {
         let patch = json!({"metadata": {"ownerReferences": [controller_reference::<ClusterObjectSet>(set)]}});
         let params = patch_as(EXTENSION_FIELD_MANAGER);
-        bounded(self.secrets().patch(secret, &params, &Patch::Merge(&patch))).await.map(drop)
+        // The answer would be the content once more.
+        bounded(self.secrets().patch_metadata(secret, &params, &Patch::Merge(&patch))).await.map(drop)
     }
 
     async fn remove_secret(&self, name: &str) -> Result<(), String> {

@@ -4,12 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use axum::http::{HeaderValue, header::ACCEPT};
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, Patch, PatchParams, PostParams},
+    core::{PartialObjectMeta, Request},
 };
 use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
-use olm_object::{DefinedKind, ObjectKey, defined_kinds};
+use olm_object::{DefinedKind, ObjectKey, defined_kinds, text};
 use olm_objectset::{
     Action, DeletionPolicy, Owner, OwnershipContext, Phase, Sibling, action, has_created_fields,
 };
@@ -25,6 +27,9 @@ use crate::{
     cluster_object_set::content::LoadedPhase,
     deletion_policy::extension::asked,
 };
+
+/// Asks for the metadata of an object alone.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// What becomes of the objects, the answers to the dry run, and why these keep the revision from being made. `known` is
 /// what the active revisions consist of.
@@ -231,40 +236,45 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
         return Answer::without_dry_run(get(about.reader, &kind, &key).await);
     };
     let api = kind.api(account, &key.namespace);
-    let answer = ask(&api, &key, object, about.is_rolled_out(&key)).await;
+    let answer = ask(account, &api, (&key, object), about.is_rolled_out(&key)).await;
+    let is_created = matches!(answer, Ok(None));
     let (verdict, would_be) = match answer {
-        Ok(answer) => (DryRunVerdict::Accepted, serde_json::to_value(answer).ok()),
+        Ok(answer) => (DryRunVerdict::Accepted, answer.and_then(|answer| serde_json::to_value(answer).ok())),
         Err(kube::Error::Api(status)) if status.code == 422 && takes_instead(&api, &key, object).await => {
             (DryRunVerdict::Accepted, None)
         }
         Err(kube::Error::Api(status)) => (DryRunVerdict::of_refusal(status.code, &status.message), None),
         Err(error) => (DryRunVerdict::Deferred(api_text(&error)), None),
     };
-    let is_new = would_be.as_ref().is_some_and(|answer| {
-        let version = answer.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-        version.is_none_or(str::is_empty)
-    });
-    let found = if is_new { Found::Absent } else { get(about.reader, &kind, &key).await };
+    let is_new = |answer: &Value| text(answer, "/metadata/resourceVersion").is_empty();
+    let found = if is_created || would_be.as_ref().is_some_and(is_new) {
+        Found::Absent
+    } else {
+        get(about.reader, &kind, &key).await
+    };
     Answer { verdict: Some(verdict), would_be, found }
 }
 
-/// The server's answer to a dry run of what the roll-out will do: to create the object, or to apply it where it exists.
-/// To apply what does not exist costs the server more than to create it.
+/// The server's answer to a dry run of what the roll-out will do: to apply the object where it exists, or to create it, which
+/// costs the server less. What is created is no part of a plan: the answer is then asked for without it.
 async fn ask(
+    client: &Client,
     api: &Api<DynamicObject>,
-    key: &ObjectKey,
-    object: &Value,
+    (key, object): (&ObjectKey, &Value),
     is_rolled_out: bool,
-) -> Result<DynamicObject, kube::Error> {
+) -> Result<Option<DynamicObject>, kube::Error> {
     if !is_rolled_out {
-        let created = serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
-        match bounded(api.create(&dry_run(), &created)).await {
+        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        let request = Request::new(api.resource_url()).create(&dry_run(), body);
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
+        match bounded(client.request::<PartialObjectMeta>(request)).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-            answer => return answer,
+            answer => return answer.map(|_| None),
         }
     }
     let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
-    bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await
+    bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await.map(Some)
 }
 
 fn dry_run() -> PostParams {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kube::{Api, Client, Resource, ResourceExt, api::DynamicObject};
+use kube::{Client, Resource, ResourceExt};
 use olm_api::{
     ConditionType, Reason,
     names::{CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL},
@@ -14,9 +14,7 @@ use olm_objectset::{
     probe_failure, sha256, unserved_kind_report,
 };
 use olm_preflight::{REQUESTS, concurrently};
-use olm_runtime::{
-    DiscoveryError, Kind, Seen, api_text, bounded, is_namespace_missing, is_namespace_terminating,
-};
+use olm_runtime::{DiscoveryError, Kind, Seen, api_text, is_namespace_missing, is_namespace_terminating};
 use serde_json::{Value, json};
 
 use crate::{
@@ -32,10 +30,10 @@ use crate::{
     },
     crd_changes::CrdChanges,
     deletion_policy::revision::policy,
-    webhook_certificates::CaBundles,
+    webhook_certificates::{CaBundles, Injection},
 };
 
-use super::target::Target;
+use super::target::{Target, get_since};
 
 /// On whose behalf, and with what, the objects of a revision are written.
 pub(crate) struct Executor<'a> {
@@ -157,11 +155,8 @@ impl<'a> Executor<'a> {
     }
 
     async fn bring_one(&self, key: &ObjectKey, item: &Item) -> Result<(State, bool), State> {
-        let desired = for_revision(&item.stored, &self.owner, self.extension);
-        let injection = self.ca_bundles.injection(&desired);
-        // Probes may change while the revision is active: their messages are not remembered beyond that.
-        let digest =
-            sha256(&json!([desired, injection.as_ref().map(|one| one.patch(&desired)), self.probes]));
+        let injection = self.ca_bundles.injection(&item.stored);
+        let digest = self.digest(item, injection.as_ref());
         let kind = self.kind(key).await.map_err(|error| self.without_kind(key, &error))?;
         let check = self.cx.checks.recall(&self.owner.uid, key).filter(|check| check.desired == digest);
         let seen = self.cx.watches.seen(&kind.resource, &key.namespace, &key.name);
@@ -171,9 +166,14 @@ impl<'a> Executor<'a> {
         {
             return Ok((health(check.clone()), false));
         }
-        let injection = injection.as_ref();
+        let (desired, injection) =
+            (for_revision(&item.stored, &self.owner, self.extension), injection.as_ref());
+        let shown = match &seen {
+            Seen::Present { resource_version, .. } => Some(resource_version.as_str()),
+            Seen::Unknown | Seen::Absent => None,
+        };
         let target =
-            Target { api: kind.api(&self.client, &key.namespace), key, desired: &desired, injection };
+            Target { api: kind.api(&self.client, &key.namespace), key, desired: &desired, injection, shown };
         let applied = check.as_ref().and_then(|check| check.applied.clone());
         // What its kind's watch does not show is created without asking first whether it exists.
         let is_new = self.rolling_out && check.is_none() && seen == Seen::Absent;
@@ -195,6 +195,15 @@ impl<'a> Executor<'a> {
         Ok((health(check), changed))
     }
 
+    /// Digest of all that decides what an object is to be like, and what its probes say.
+    fn digest(&self, item: &Item, injection: Option<&Injection>) -> String {
+        let Owner { api_version, kind, name, uid, revision, policy } = &self.owner;
+        let owner = (api_version, kind, name, uid, revision, policy.as_str());
+        let injected = injection.map(|injection| injection.patch(&item.stored));
+        // Probes may change while the revision is active: their messages are not remembered beyond that.
+        sha256(&json!([item.digest, owner, self.extension, injected, self.probes]))
+    }
+
     /// Brings the object to its desired state. One that changes between being read and being written is read again: what was
     /// planned for it no longer holds, it may have another owner by now.
     ///
@@ -206,28 +215,30 @@ impl<'a> Executor<'a> {
         protection: CollisionProtection,
         applied: Option<&str>,
     ) -> Result<Step, State> {
+        let mut shown = target.shown;
         for _ in 1..ATTEMPTS {
-            match self.attempt(target, protection, applied).await? {
+            match self.attempt((target, shown.take()), protection, applied).await? {
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
                 ended => return ended.map_err(|error| failed(target.key, &error)),
             }
         }
-        let ended = self.attempt(target, protection, applied).await?;
+        let ended = self.attempt((target, None), protection, applied).await?;
         ended.map_err(|error| failed(target.key, &error))
     }
 
-    /// Reads the object, plans, and does what was planned; the answer to the write.
+    /// Reads the object, in the version that its watch has `shown` or a later one, plans, and does what was planned; the answer
+    /// to the write.
     ///
     /// # Errors
     /// Its state, when it is not this revision's or it could not be read.
     async fn attempt(
         &self,
-        target: &Target<'_>,
+        (target, shown): (&Target<'_>, Option<&str>),
         protection: CollisionProtection,
         applied: Option<&str>,
     ) -> Result<Result<Step, kube::Error>, State> {
         let Target { api, key, desired, .. } = target;
-        let live = get(api, &key.name).await.map_err(|error| failed(key, &error))?;
+        let live = get_since(api, &key.name, shown).await.map_err(|error| failed(key, &error))?;
         let Siblings { known, present } = &self.siblings;
         let context = OwnershipContext { owner: &self.owner, siblings: known, present: present.as_ref() };
         let planned = action(context, protection, desired, live.as_ref(), applied);
@@ -289,14 +300,6 @@ impl<'a> Executor<'a> {
     pub(crate) async fn kind(&self, key: &ObjectKey) -> Result<Kind, DiscoveryError> {
         self.cx.discovery.kind(&key.api_version(), &key.kind).await
     }
-}
-
-pub(crate) async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
-    bounded(api.get_opt(name)).await?.map(|object| value(&object)).transpose()
-}
-
-pub(super) fn value(object: &DynamicObject) -> Result<Value, kube::Error> {
-    serde_json::to_value(object).map_err(kube::Error::SerdeError)
 }
 
 /// Whether an object that could not be created may exist.

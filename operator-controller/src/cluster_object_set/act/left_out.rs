@@ -167,9 +167,8 @@ mod tests {
 
     #[test]
     fn what_is_left_out_leaves_its_phase_in_place() {
-        let item = |name: &str| Item {
-            stored: json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}),
-            protection: olm_api::v1::CollisionProtection::Prevent,
+        let item = |name: &str| {
+            Item::of(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}))
         };
         let phases = [
             LoadedPhase { name: "one".into(), items: vec![item("a")] },

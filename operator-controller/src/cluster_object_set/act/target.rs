@@ -1,15 +1,14 @@
-//! The writes of one object, as the revision's ServiceAccount.
+//! The requests about one object, as the revision's ServiceAccount.
 
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams},
+    api::{DynamicObject, GetParams, Patch, PatchParams},
 };
 use olm_api::names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER};
 use olm_object::ObjectKey;
-use olm_runtime::{bounded, patch_as, post_as};
+use olm_runtime::{bounded, if_exists, patch_as, post_as};
 use serde_json::Value;
 
-use super::executor::value;
 use crate::webhook_certificates::Injection;
 
 /// An object that is brought to its desired state.
@@ -18,6 +17,8 @@ pub(super) struct Target<'a> {
     pub(super) key: &'a ObjectKey,
     pub(super) desired: &'a Value,
     pub(super) injection: Option<&'a Injection>,
+    /// The version that its watch shows.
+    pub(super) shown: Option<&'a str>,
 }
 
 impl Target<'_> {
@@ -57,5 +58,85 @@ impl Target<'_> {
         let params = PatchParams::apply(WEBHOOK_CERTIFICATES_FIELD_MANAGER).force();
         let patch = Patch::Apply(injection.patch(self.desired));
         value(&bounded(self.api.patch(&self.key.name, &params, &patch)).await?)
+    }
+}
+
+pub(crate) async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
+    bounded(api.get_opt(name)).await?.map(|object| value(&object)).transpose()
+}
+
+/// The object in this version or a later one, which the API server has in memory: that spares it to read and decode the object.
+/// One that is behind the watch says so with a time-out.
+pub(super) async fn get_since(
+    api: &Api<DynamicObject>,
+    name: &str,
+    version: Option<&str>,
+) -> Result<Option<Value>, kube::Error> {
+    let Some(version) = version else { return get(api, name).await };
+    match if_exists(api.get_with(name, &GetParams::at(version))).await {
+        Err(kube::Error::Api(status)) if status.code == 504 => get(api, name).await,
+        answer => answer?.map(|object| value(&object)).transpose(),
+    }
+}
+
+fn value(object: &DynamicObject) -> Result<Value, kube::Error> {
+    serde_json::to_value(object).map_err(kube::Error::SerdeError)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response, StatusCode};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{Client, api::ApiResource, client::Body};
+    use parking_lot::Mutex;
+    use serde_json::json;
+    use std::{convert::Infallible, sync::Arc};
+
+    use super::*;
+
+    /// What is asked of a server whose memory has version 5, and what comes of it.
+    async fn asked(version: Option<&str>) -> (Vec<String>, Option<String>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let known = Arc::clone(&seen);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let is_behind =
+                query.split('&').any(|one| one.starts_with("resourceVersion=") && one != "resourceVersion=5");
+            known.lock().push(query.trim_start_matches('&').to_owned());
+            let (code, answer) = if is_behind {
+                (
+                    StatusCode::GATEWAY_TIMEOUT,
+                    json!({
+                        "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Timeout", "code": 504,
+                        "message": "Too large resource version: 9, current: 5",
+                    }),
+                )
+            } else {
+                (
+                    StatusCode::OK,
+                    json!({
+                        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "resourceVersion": "5"},
+                    }),
+                )
+            };
+            let answer = Response::builder().status(code).body(Body::from(answer.to_string().into_bytes()));
+            std::future::ready(Ok::<_, Infallible>(answer.unwrap()))
+        });
+        let kind = ApiResource::erase::<ConfigMap>(&());
+        let api: Api<DynamicObject> = Api::namespaced_with(Client::new(service, "n"), "n", &kind);
+        let found = get_since(&api, "c", version).await.unwrap();
+        let found =
+            found.map(|object| object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned());
+        let seen = seen.lock().clone();
+        (seen, found)
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_behind_the_watch_reads_the_object() {
+        let five = Some("5".to_owned());
+        assert_eq!(asked(None).await, (vec![String::new()], five.clone()));
+        assert_eq!(asked(Some("5")).await, (vec!["resourceVersion=5".to_owned()], five.clone()));
+        let both = vec!["resourceVersion=9".to_owned(), String::new()];
+        assert_eq!(asked(Some("9")).await, (both, five));
     }
 }

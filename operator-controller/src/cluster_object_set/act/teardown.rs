@@ -10,7 +10,7 @@ use olm_preflight::{REQUESTS, concurrently};
 use olm_runtime::{DiscoveryError, api_text, bounded, if_exists};
 use serde_json::{Value, json};
 
-use super::executor::{Executor, get};
+use super::{executor::Executor, get};
 use crate::cluster_object_set::observe::content::LoadedPhase;
 
 impl Executor<'_> {

@@ -51,7 +51,7 @@ fn object(observed: &Observed<'_>, kind: &Kind, namespace: String, name: String)
 #[cfg(test)]
 mod tests {
     use kube::{Client, core::GroupVersionKind};
-    use olm_api::v1::{ClusterObjectSet, ClusterObjectSetSpec, CollisionProtection};
+    use olm_api::v1::{ClusterObjectSet, ClusterObjectSetSpec};
     use olm_runtime::AccountRef;
     use serde_json::{Value, json};
 
@@ -99,9 +99,8 @@ mod tests {
         let account = AccountRef { namespace: "n".into(), name: "installer".into() };
         let (set, wanted) = (ClusterObjectSet::new("s", ClusterObjectSetSpec::default()), Wanted::default());
         let observed = |objects: &[Value]| {
-            let item =
-                |stored: &Value| Item { stored: stored.clone(), protection: CollisionProtection::Prevent };
-            let phases = vec![LoadedPhase { name: "all".into(), items: objects.iter().map(item).collect() }];
+            let items = objects.iter().cloned().map(Item::of).collect();
+            let phases = vec![LoadedPhase { name: "all".into(), items }];
             let (account, client) = (account.clone(), client());
             Observed { set: &set, account, client, phases, content: Vec::new(), wanted: &wanted }
         };

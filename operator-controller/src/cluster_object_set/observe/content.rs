@@ -19,9 +19,9 @@ use olm_api::{
     v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase},
 };
 use olm_object::ObjectKey;
-use olm_objectset::{PackError, content_digest, content_key, phase_digest, unpack};
+use olm_objectset::{PackError, content_digest, content_key, phase_digest, sha256, unpack};
 use olm_runtime::{api_text, bounded};
-use serde_json::Value;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::facts::content_secrets::{Belonging, ContentSecrets, SecretContent};
@@ -30,7 +30,17 @@ use crate::facts::content_secrets::{Belonging, ContentSecrets, SecretContent};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
     pub(crate) stored: Value,
+    /// Items with the same digest hold the same object: the digest of it, or of the bytes it was read from.
+    pub(crate) digest: String,
     pub(crate) protection: CollisionProtection,
+}
+
+#[cfg(test)]
+impl Item {
+    pub(crate) fn of(stored: Value) -> Self {
+        let digest = sha256(&stored);
+        Self { stored, digest, protection: CollisionProtection::Prevent }
+    }
 }
 
 /// A phase of a revision, its objects read.
@@ -97,16 +107,16 @@ pub(crate) async fn load(
     for phase in &set.spec.phases {
         let mut items = Vec::with_capacity(phase.objects.len());
         for object in &phase.objects {
-            let stored = match (&object.object, &object.ref_) {
-                (Some(inline), _) => inline.clone(),
-                (None, Some(place)) => read(&phase.name, place, &secrets, contents.namespace())?,
+            let (stored, digest) = match (&object.object, &object.ref_) {
+                (Some(inline), _) => (inline.clone(), sha256(inline)),
+                (None, Some(place)) => read(&phase.name, place, (&secrets, contents.namespace()))?,
                 (None, None) => continue,
             };
             let protection = object
                 .collision_protection
                 .or(phase.collision_protection)
                 .unwrap_or(set.spec.collision_protection);
-            items.push(Item { stored, protection });
+            items.push(Item { stored, digest, protection });
         }
         phases.push(LoadedPhase { name: phase.name.clone(), items });
     }
@@ -136,6 +146,14 @@ pub(crate) fn digests(phases: &[LoadedPhase]) -> Vec<ObservedPhase> {
         digest: phase_digest(&phase.name, phase.items.iter().map(|item| &item.stored)),
     };
     phases.iter().map(digest).collect()
+}
+
+/// What tells this content from another, without a look at the objects.
+pub(crate) fn identity(phases: &[LoadedPhase]) -> String {
+    let phase = |phase: &LoadedPhase| {
+        json!([phase.name, phase.items.iter().map(|item| item.digest.as_str()).collect::<Vec<_>>()])
+    };
+    sha256(&phases.iter().map(phase).collect())
 }
 
 /// Compares the content with the digest that the revision carries, and with what was recorded when it was first seen.
@@ -251,22 +269,23 @@ fn is_content_of(set: &ClusterObjectSet, secret: &SecretContent) -> bool {
     secret.belonging == Some(Belonging { revision: set.name_any(), extension })
 }
 
+/// An object, and the digest of the bytes it is read from.
 fn read(
     phase: &str,
     place: &ObjectSourceRef,
-    secrets: &Secrets,
-    system_namespace: &str,
-) -> Result<Value, ContentError> {
+    (secrets, system_namespace): (&Secrets, &str),
+) -> Result<(Value, String), ContentError> {
     let (secret, key) = (name_of(place), place.key.clone());
     let missing_key =
         || ContentError::MissingKey { phase: phase.to_owned(), key: key.clone(), secret: secret.clone() };
     let found = secrets.get(&secret).ok_or_else(missing_key)?;
     let data = &found.as_ref().map_err(Clone::clone)?.data;
     let bytes = data.get(&key).ok_or_else(missing_key)?;
-    if place.namespace == system_namespace && key != content_key(&bytes.0) {
+    let digest = content_key(&bytes.0);
+    if place.namespace == system_namespace && key != digest {
         return Err(ContentError::Altered { secret, key });
     }
-    unpack(&bytes.0).map_err(|error| {
+    let unpacked = unpack(&bytes.0).map_err(|error| {
         let place = format!("key {key:?} in Secret {secret}");
         let cause = match error {
             PackError::Expands { max_bytes } => {
@@ -277,7 +296,8 @@ fn read(
             other @ PackError::TooLarge { .. } => format!("{place}: {other}"),
         };
         ContentError::Unreadable { phase: phase.to_owned(), cause }
-    })
+    })?;
+    Ok((unpacked, digest))
 }
 
 #[cfg(test)]
@@ -293,9 +313,10 @@ mod tests {
 
     #[test]
     fn an_object_may_be_listed_once() {
-        let item = |version: &str, name: &str| Item {
-            stored: serde_json::json!({"apiVersion": version, "kind": "Role", "metadata": {"name": name, "namespace": "n"}}),
-            protection: CollisionProtection::Prevent,
+        let item = |version: &str, name: &str| {
+            Item::of(
+                json!({"apiVersion": version, "kind": "Role", "metadata": {"name": name, "namespace": "n"}}),
+            )
         };
         let phase = |name: &str, items: Vec<Item>| LoadedPhase { name: name.into(), items };
         let fine =
@@ -368,11 +389,11 @@ mod tests {
         let read = |namespace: &str, key: &str| {
             let secrets: Secrets = [(format!("{namespace}/s"), Ok(secret(key).into()))].into();
             let place = ObjectSourceRef { name: "s".into(), namespace: namespace.into(), key: key.into() };
-            super::read("deploy", &place, &secrets, "sys")
+            super::read("deploy", &place, (&secrets, "sys"))
         };
-        assert_eq!(read("sys", &digest).unwrap()["kind"], "ConfigMap");
+        assert_eq!(read("sys", &digest).unwrap().0["kind"], "ConfigMap");
         // Elsewhere the ServiceAccount reads, and keys are as people name them.
-        assert_eq!(read("other", "k").unwrap()["kind"], "ConfigMap");
+        assert_eq!(read("other", "k").unwrap().0["kind"], "ConfigMap");
         for key in ["k", &content_key(b"{}")] {
             let error = read("sys", key).unwrap_err();
             assert!(error.is_blocking());

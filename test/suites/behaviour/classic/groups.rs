@@ -42,6 +42,43 @@ async fn the_namespaces_of_a_group_are_found_labelled_and_let_go() -> Result<()>
     .await
 }
 
+/// Kubernetes keeps the rules that it gathered for a role that gathers nothing any more, and may write them late.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_that_provides_nothing_any_more_grants_nothing_any_more() -> Result<()> {
+    let world = Operators::shared().await?;
+    define(&world.cluster, "curtains", "Curtain")?;
+    let place = world.place("emptied").await?;
+    place.group(json!({"targetNamespaces": [place.namespace]})).await?;
+    place.operator("a.v1", provides("curtains", "Curtain")).await?;
+    place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
+    let roles: Api<ClusterRole> = Api::all(place.client.clone());
+    let owner = format!("olm.owner.kind=OperatorGroup,olm.owner.namespace={}", place.namespace);
+    let of_group = ListParams::default().labels(&owner);
+    let grant = async |wanted: [usize; 3]| {
+        wait::until(&format!("{wanted:?} rules"), DEADLINE, || async {
+            let found = roles.list(&of_group).await?.items;
+            let rules: Vec<_> = found.iter().map(|role| role.rules.iter().flatten().count()).collect();
+            wait::check(rules == wanted, || format!("{found:?}"))
+        })
+        .await
+    };
+    // Who views an API views its definition, too.
+    grant([1, 1, 2]).await?;
+    let before = roles.list(&of_group).await?.items;
+    place.csvs.delete("a.v1", &DeleteParams::default()).await?;
+    place.gone("a.v1").await?;
+    grant([0, 0, 0]).await?;
+    for role in before {
+        let late = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": role.name_any()}, "rules": role.rules,
+        });
+        let params = PatchParams::apply("clusterrole-aggregation-controller").force();
+        roles.patch(&role.name_any(), &params, &Patch::Apply(late)).await?;
+    }
+    grant([0, 0, 0]).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn several_groups_stop_an_operator_until_one_is_left() -> Result<()> {
     let world = Operators::shared().await?;

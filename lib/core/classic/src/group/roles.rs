@@ -47,7 +47,8 @@ pub fn owner_labels(kind: &str, namespace: &str, name: &str) -> BTreeMap<String,
     .into()
 }
 
-/// The ClusterRoles of a group: each gathers the roles of the APIs that the group provides.
+/// The ClusterRoles of a group: each gathers the roles of the APIs that the group provides. Kubernetes keeps what it has
+/// gathered when there is nothing to gather any more, so that a role without APIs says that it has no rules.
 pub fn group_roles(group: &Group) -> Vec<ClusterRole> {
     LEVELS
         .iter()
@@ -57,6 +58,7 @@ pub fn group_roles(group: &Group) -> Vec<ClusterRole> {
             let selectors: Vec<_> = labels.into_iter().map(selector).collect();
             let aggregation_rule = (!selectors.is_empty())
                 .then_some(AggregationRule { cluster_role_selectors: Some(selectors) });
+            let rules = aggregation_rule.is_none().then(Vec::new);
             ClusterRole {
                 metadata: ObjectMeta {
                     name: Some(group_role_name(&group.namespace, &group.name, level)),
@@ -64,7 +66,7 @@ pub fn group_roles(group: &Group) -> Vec<ClusterRole> {
                     ..ObjectMeta::default()
                 },
                 aggregation_rule,
-                rules: None,
+                rules,
             }
         })
         .collect()
@@ -160,6 +162,8 @@ mod tests {
         );
         let empty = group_roles(&Group { provided: apis_of(""), ..group });
         assert!(empty.iter().all(|role| role.aggregation_rule.is_none()), "it would gather every role");
+        assert!(empty.iter().all(|role| role.rules == Some(Vec::new())), "what it gathered before is over");
+        assert!(roles.iter().all(|role| role.rules.is_none()), "Kubernetes fills them in");
     }
 
     #[test]
