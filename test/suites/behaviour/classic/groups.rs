@@ -57,8 +57,8 @@ async fn a_group_that_provides_nothing_any_more_grants_nothing_any_more() -> Res
     let grant = async |wanted: [usize; 3]| {
         wait::until(&format!("{wanted:?} rules"), DEADLINE, || async {
             let found = roles.list(&of_group).await?.items;
-            let rules: Vec<_> = found.iter().map(|role| role.rules.iter().flatten().count()).collect();
-            wait::check(rules == wanted, || format!("{found:?}"))
+            let counts: Vec<_> = found.iter().map(|role| role.rules.iter().flatten().count()).collect();
+            wait::check(counts == wanted, || format!("{found:?}"))
         })
         .await
     };
