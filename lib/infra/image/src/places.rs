@@ -59,6 +59,7 @@ impl Places {
                 Ok(place) => return place,
                 Err(waiting) => waiting,
             };
+            // It always brings one: nothing but a waiting that has ended is ever dropped without.
             if let Ok(place) = waiting.await {
                 return place;
             }

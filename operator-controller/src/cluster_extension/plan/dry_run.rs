@@ -11,7 +11,7 @@ use kube::{
     core::{PartialObjectMeta, Request},
 };
 use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
-use olm_object::{DefinedKind, ObjectKey, defined_kinds, text};
+use olm_object::{DefinedKind, ObjectKey, defined_kinds};
 use olm_objectset::{
     Action, DeletionPolicy, Owner, OwnershipContext, Phase, Sibling, action, has_created_fields,
 };
@@ -236,8 +236,8 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
         return Answer::without_dry_run(get(about.reader, &kind, &key).await);
     };
     let api = kind.api(account, &key.namespace);
-    let answer = ask(account, &api, (&key, object), about.is_rolled_out(&key)).await;
-    let is_created = matches!(answer, Ok(None));
+    let answer = ask(account, &api, &key, object, about.is_rolled_out(&key)).await;
+    let is_new = matches!(answer, Ok(None));
     let (verdict, would_be) = match answer {
         Ok(answer) => (DryRunVerdict::Accepted, answer.and_then(|answer| serde_json::to_value(answer).ok())),
         Err(kube::Error::Api(status)) if status.code == 422 && takes_instead(&api, &key, object).await => {
@@ -246,21 +246,17 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
         Err(kube::Error::Api(status)) => (DryRunVerdict::of_refusal(status.code, &status.message), None),
         Err(error) => (DryRunVerdict::Deferred(api_text(&error)), None),
     };
-    let is_new = |answer: &Value| text(answer, "/metadata/resourceVersion").is_empty();
-    let found = if is_created || would_be.as_ref().is_some_and(is_new) {
-        Found::Absent
-    } else {
-        get(about.reader, &kind, &key).await
-    };
+    let found = if is_new { Found::Absent } else { get(about.reader, &kind, &key).await };
     Answer { verdict: Some(verdict), would_be, found }
 }
 
 /// The server's answer to a dry run of what the roll-out will do: to apply the object where it exists, or to create it, which
-/// costs the server less. What is created is no part of a plan: the answer is then asked for without it.
+/// costs the server less. Nothing for what would be new, which no plan takes from an answer: a creation is answered without it.
 async fn ask(
     client: &Client,
     api: &Api<DynamicObject>,
-    (key, object): (&ObjectKey, &Value),
+    key: &ObjectKey,
+    object: &Value,
     is_rolled_out: bool,
 ) -> Result<Option<DynamicObject>, kube::Error> {
     if !is_rolled_out {
@@ -274,7 +270,10 @@ async fn ask(
         }
     }
     let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
-    bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await.map(Some)
+    let answer = bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await?;
+    // What is stored has a version.
+    let is_new = answer.resource_version().is_none_or(|version| version.is_empty());
+    Ok((!is_new).then_some(answer))
 }
 
 fn dry_run() -> PostParams {

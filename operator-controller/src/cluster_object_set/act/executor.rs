@@ -166,14 +166,14 @@ impl<'a> Executor<'a> {
         {
             return Ok((health(check.clone()), false));
         }
-        let (desired, injection) =
-            (for_revision(&item.stored, &self.owner, self.extension), injection.as_ref());
+        let desired = for_revision(&item.stored, &self.owner, self.extension);
+        let injection = injection.as_ref();
         let shown = match &seen {
             Seen::Present { resource_version, .. } => Some(resource_version.as_str()),
             Seen::Unknown | Seen::Absent => None,
         };
         let target =
-            Target { api: kind.api(&self.client, &key.namespace), key, desired: &desired, injection, shown };
+            Target { api: kind.api(&self.client, &key.namespace), key, desired: &desired, injection };
         let applied = check.as_ref().and_then(|check| check.applied.clone());
         // What its kind's watch does not show is created without asking first whether it exists.
         let is_new = self.rolling_out && check.is_none() && seen == Seen::Absent;
@@ -181,7 +181,7 @@ impl<'a> Executor<'a> {
         let Step { current, written, changed } = match created {
             Some(Ok(current)) => Step { current, written: true, changed: true },
             Some(Err(error)) if !may_exist(&error) => return Err(failed(key, &error)),
-            _ => self.step(&target, item.protection, applied.as_deref()).await?,
+            _ => self.step(&target, shown, item.protection, applied.as_deref()).await?,
         };
         let failures = evaluate(self.probes, &current);
         let waits = injection.filter(|injection| !injection.is_done(&current));
@@ -204,25 +204,26 @@ impl<'a> Executor<'a> {
         sha256(&json!([item.digest, owner, self.extension, injected, self.probes]))
     }
 
-    /// Brings the object to its desired state. One that changes between being read and being written is read again: what was
-    /// planned for it no longer holds, it may have another owner by now.
+    /// Brings the object to its desired state, read in the version that its watch has `shown` or a later one. One that changes
+    /// between being read and being written is read again: what was planned for it no longer holds, it may have another owner
+    /// by now.
     ///
     /// # Errors
     /// Its state, when it is not this revision's or a request failed.
     async fn step(
         &self,
         target: &Target<'_>,
+        mut shown: Option<&str>,
         protection: CollisionProtection,
         applied: Option<&str>,
     ) -> Result<Step, State> {
-        let mut shown = target.shown;
         for _ in 1..ATTEMPTS {
-            match self.attempt((target, shown.take()), protection, applied).await? {
+            match self.attempt(target, shown.take(), protection, applied).await? {
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
                 ended => return ended.map_err(|error| failed(target.key, &error)),
             }
         }
-        let ended = self.attempt((target, None), protection, applied).await?;
+        let ended = self.attempt(target, None, protection, applied).await?;
         ended.map_err(|error| failed(target.key, &error))
     }
 
@@ -233,7 +234,8 @@ impl<'a> Executor<'a> {
     /// Its state, when it is not this revision's or it could not be read.
     async fn attempt(
         &self,
-        (target, shown): (&Target<'_>, Option<&str>),
+        target: &Target<'_>,
+        shown: Option<&str>,
         protection: CollisionProtection,
         applied: Option<&str>,
     ) -> Result<Result<Step, kube::Error>, State> {

@@ -17,8 +17,6 @@ pub(super) struct Target<'a> {
     pub(super) key: &'a ObjectKey,
     pub(super) desired: &'a Value,
     pub(super) injection: Option<&'a Injection>,
-    /// The version that its watch shows.
-    pub(super) shown: Option<&'a str>,
 }
 
 impl Target<'_> {
@@ -85,12 +83,13 @@ fn value(object: &DynamicObject) -> Result<Value, kube::Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::{convert::Infallible, sync::Arc};
+
     use http::{Request, Response, StatusCode};
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::{Client, api::ApiResource, client::Body};
     use parking_lot::Mutex;
     use serde_json::json;
-    use std::{convert::Infallible, sync::Arc};
 
     use super::*;
 

@@ -109,7 +109,7 @@ pub(crate) async fn load(
         for object in &phase.objects {
             let (stored, digest) = match (&object.object, &object.ref_) {
                 (Some(inline), _) => (inline.clone(), sha256(inline)),
-                (None, Some(place)) => read(&phase.name, place, (&secrets, contents.namespace()))?,
+                (None, Some(place)) => read(&phase.name, place, &secrets, contents.namespace())?,
                 (None, None) => continue,
             };
             let protection = object
@@ -273,7 +273,8 @@ fn is_content_of(set: &ClusterObjectSet, secret: &SecretContent) -> bool {
 fn read(
     phase: &str,
     place: &ObjectSourceRef,
-    (secrets, system_namespace): (&Secrets, &str),
+    secrets: &Secrets,
+    system_namespace: &str,
 ) -> Result<(Value, String), ContentError> {
     let (secret, key) = (name_of(place), place.key.clone());
     let missing_key =
@@ -389,7 +390,7 @@ mod tests {
         let read = |namespace: &str, key: &str| {
             let secrets: Secrets = [(format!("{namespace}/s"), Ok(secret(key).into()))].into();
             let place = ObjectSourceRef { name: "s".into(), namespace: namespace.into(), key: key.into() };
-            super::read("deploy", &place, (&secrets, "sys"))
+            super::read("deploy", &place, &secrets, "sys")
         };
         assert_eq!(read("sys", &digest).unwrap().0["kind"], "ConfigMap");
         // Elsewhere the ServiceAccount reads, and keys are as people name them.
