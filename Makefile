@@ -94,11 +94,11 @@ IMAGE_TARGET ?= $(HOST)
 IMAGE_BINARIES = $(TARGET)/$(IMAGE_TARGET)/release
 IMAGES ?= target/images
 
-# Static programs with glibc, and no folder of this machine in them. Their target is named, so that nothing of this
-# concerns build scripts and macros. The packer is built with them, as long as they can run here: a build of its own would
-# compile most of it a second time.
+# Static programs with glibc, and no folder of this machine in them; their relocations are packed, which glibc 2.36 and newer
+# understand. Their target is named, so that nothing of this concerns build scripts and macros. The packer is built with
+# them, as long as they can run here: a build of its own would compile most of it a second time.
 FOLDERS = $(CURDIR)=/src $${CARGO_HOME:-$$HOME/.cargo}=/cargo $${CARGO_TARGET_DIR:-$(CURDIR)/target}=/target
-STATIC = RUSTFLAGS="-C target-feature=+crt-static $(FOLDERS:%=--remap-path-prefix=%)" \
+STATIC = RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs $(FOLDERS:%=--remap-path-prefix=%)" \
 	CFLAGS="$(FOLDERS:%=-ffile-prefix-map=%)" SOURCE_DATE_EPOCH=0
 PACK = $(if $(filter $(HOST),$(IMAGE_TARGET)),$(IMAGE_BINARIES)/olm-image-build,$(CARGO) run --locked --release -p olm-image-build --)
 

@@ -204,7 +204,7 @@ impl Planner {
         let phases = load(revision, &contents, Some(&client)).await;
         let phases = phases.map_err(|error| PlanError::Stopped(error.to_string()))?;
         let items = phases.iter().flat_map(|phase| &phase.items);
-        Ok(items.map(|item| ObjectKey::of(&item.stored)).collect())
+        Ok(items.map(|item| item.known.key.clone()).collect())
     }
 
     async fn context(&self, default_account: Option<AccountRef>) -> Result<Context, PlanError> {

@@ -10,7 +10,7 @@ mod injection;
 mod keeper;
 mod provider;
 
-pub(crate) use injection::{CaBundles, Injection};
+pub(crate) use injection::{CaBundles, Injection, needs_ca_bundle};
 pub(crate) use keeper::{Keeper, Kept, Memory};
 pub(crate) use provider::{Candidates, choose};
 pub use provider::{ProviderSetting, Settings};

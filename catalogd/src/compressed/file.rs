@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::{self, ErrorKind, Read},
+    io::{self, ErrorKind},
     os::unix::fs::FileExt,
     path::Path,
 };
@@ -75,7 +75,7 @@ pub(crate) fn load(folder: &Path, lines: FileSum) -> Result<Option<Segments>, St
     let mut crc = Crc::new();
     crc.update(&table);
     crc.update(&foot[..FOOT_BYTES - 4]);
-    if crc.sum() != number(&mut rest) || crc32_of((&file).take(data.bytes)).map_err(read)? != data.crc32 {
+    if crc.sum() != number(&mut rest) || crc32_of(&file, data.bytes).map_err(read)? != data.crc32 {
         return Err("checksum differs".into());
     }
     let segments = Segments { file, table: decode(&table) };

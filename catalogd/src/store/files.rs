@@ -2,12 +2,13 @@
 
 use std::{
     fs::{self, DirBuilder, File},
-    io::{BufReader, ErrorKind, Read, Write},
-    os::unix::fs::DirBuilderExt,
+    io::{self, ErrorKind, Read, Write},
+    os::unix::fs::{DirBuilderExt, FileExt},
     path::{Path, PathBuf},
+    thread,
 };
 
-use flate2::{Crc, CrcReader};
+use flate2::Crc;
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, io_error};
@@ -15,6 +16,12 @@ use crate::limits::GENERATION_BYTES_MAX;
 
 /// Extension of a small file that is not yet in its place.
 const ASIDE: &str = "new";
+/// Threads that read a file to check it, at most.
+const THREADS_MAX: usize = 4;
+/// Bytes that are worth a thread.
+const PIECE_BYTES_MIN: u64 = 4 << 20;
+/// Bytes that are read at once.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// Length and checksum of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,17 +33,39 @@ pub struct FileSum {
 }
 
 impl FileSum {
-    /// Whether `file` has this length and checksum; reads it from its position.
-    pub(super) fn fits(self, file: &mut File) -> std::io::Result<bool> {
-        Ok(file.metadata()?.len() == self.bytes && crc32_of(file)? == self.crc32)
+    /// Whether `file` has this length and checksum.
+    pub(super) fn fits(self, file: &File) -> io::Result<bool> {
+        Ok(file.metadata()?.len() == self.bytes && crc32_of(file, self.bytes)? == self.crc32)
     }
 }
 
-/// The checksum of all that can be read.
-pub(crate) fn crc32_of(content: impl Read) -> std::io::Result<u32> {
-    let mut content = BufReader::with_capacity(256 << 10, CrcReader::new(content));
-    std::io::copy(&mut content, &mut std::io::sink())?;
-    Ok(content.get_ref().crc().sum())
+/// The checksum of the first `bytes` of a file. A process that starts waits for it: several threads read pieces of the file.
+pub(crate) fn crc32_of(file: &File, bytes: u64) -> io::Result<u32> {
+    let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(THREADS_MAX));
+    let piece = bytes.div_ceil(threads as u64).max(PIECE_BYTES_MIN);
+    thread::scope(|scope| {
+        let starts = (0..threads as u64).map(|number| number * piece).take_while(|start| *start < bytes);
+        let read = |start: u64| scope.spawn(move || crc_of_piece(file, start, piece.min(bytes - start)));
+        let pieces: Vec<_> = starts.map(read).collect();
+        let mut crc = Crc::new();
+        for piece in pieces {
+            crc.combine(&piece.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))?);
+        }
+        Ok(crc.sum())
+    })
+}
+
+/// The checksum of `bytes` of a file from `start` on.
+fn crc_of_piece(file: &File, mut start: u64, mut bytes: u64) -> io::Result<Crc> {
+    let mut crc = Crc::new();
+    let mut buffer = vec![0; BUFFER_BYTES];
+    while bytes > 0 {
+        let wanted = usize::try_from(bytes).map_or(BUFFER_BYTES, |bytes| bytes.min(BUFFER_BYTES));
+        file.read_exact_at(&mut buffer[..wanted], start)?;
+        crc.update(&buffer[..wanted]);
+        (start, bytes) = (start + wanted as u64, bytes - wanted as u64);
+    }
+    Ok(crc)
 }
 
 /// Makes a folder (and those above it) that only this user may enter.
@@ -116,4 +145,30 @@ fn seal(bytes: &[u8]) -> String {
     let mut crc = Crc::new();
     crc.update(bytes);
     format!("\n{:08x}", crc.sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_a_file_have_its_checksum_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let mut bytes: Vec<u8> = (0..2 * PIECE_BYTES_MIN + 7).map(|i| (i % 251) as u8).collect();
+        let mut crc = Crc::new();
+        crc.update(&bytes);
+        let sum = FileSum { bytes: bytes.len() as u64, crc32: crc.sum() };
+        let fits = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            sum.fits(&File::open(&path).unwrap()).unwrap()
+        };
+        assert!(fits(&bytes));
+        for at in [0, bytes.len() / 2, bytes.len() - 1] {
+            bytes[at] ^= 1;
+            assert!(!fits(&bytes), "byte {at}");
+            bytes[at] ^= 1;
+        }
+        assert!(!fits(&bytes[1..]));
+    }
 }

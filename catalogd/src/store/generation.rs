@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Seek},
+    io,
     ops::Range,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
@@ -362,8 +362,8 @@ fn load(catalog: &str, name: &str, folder: &Path, disk: &DiskBudget) -> Result<G
         return Err("written by another version".into());
     }
     let open = |name: &str, sum: FileSum| -> Result<File, String> {
-        let mut file = File::open(folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
-        match sum.fits(&mut file) {
+        let file = File::open(folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+        match sum.fits(&file) {
             Ok(true) => Ok(file),
             Ok(false) => Err(format!("{name}: length or checksum differs")),
             Err(error) => Err(format!("{name}: {error}")),
@@ -376,10 +376,7 @@ fn load(catalog: &str, name: &str, folder: &Path, disk: &DiskBudget) -> Result<G
         return Err("index is too large".into());
     }
     let mut bytes = Vec::new();
-    index
-        .rewind()
-        .and_then(|()| io::Read::read_to_end(&mut index, &mut bytes))
-        .map_err(|error| error.to_string())?;
+    io::Read::read_to_end(&mut index, &mut bytes).map_err(|error| error.to_string())?;
     let index = Index::from_bytes(&bytes).map_err(|error| error.to_string())?;
     if index.bytes() != description.lines.bytes || index.record_bytes() != description.packages.bytes {
         return Err("index does not belong to the lines".into());

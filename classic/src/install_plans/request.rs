@@ -3,11 +3,11 @@
 use http::{Method, Request, header::WARNING};
 use kube::{
     Client,
-    api::{Api, DynamicObject},
+    api::{Api, DynamicObject, GetParams},
     client::Body,
     core::Status,
 };
-use olm_runtime::{Kind, bounded};
+use olm_runtime::{Kind, bounded, get_json};
 use serde_json::Value;
 
 use super::FIELD_MANAGER;
@@ -22,9 +22,7 @@ pub(super) async fn get(
     namespace: &str,
     name: &str,
 ) -> Result<Option<Value>, kube::Error> {
-    let api: Api<DynamicObject> = kind.api(client, namespace);
-    let found = bounded(api.get_opt(name)).await?;
-    found.map(|found| serde_json::to_value(found).map_err(kube::Error::SerdeError)).transpose()
+    get_json(&kind.api(client, namespace), name, &GetParams::default()).await
 }
 
 /// Creates an object, or replaces the one with the same `resourceVersion`. Returns it, and the API server's warnings.

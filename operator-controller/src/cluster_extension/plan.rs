@@ -30,7 +30,7 @@ use crate::{
         },
         report::Cause,
     },
-    cluster_object_set::content::{LoadedPhase, load},
+    cluster_object_set::content::{Item, LoadedPhase, load},
 };
 use crds::Checked;
 
@@ -204,7 +204,7 @@ fn known<T>(old: Result<&Vec<&Value>, &String>, make: impl FnOnce(&Vec<&Value>) 
 fn installed<'c>(contents: &'c Contents, revisions: &Revisions) -> Vec<&'c Value> {
     let number = revisions.installed().map(|revision| revision.number);
     let of = contents.iter().filter(|(other, _)| Some(*other) == number);
-    of.flat_map(|(_, phases)| phases).flat_map(|phase| &phase.items).map(|item| &item.stored).collect()
+    of.flat_map(|(_, phases)| phases).flat_map(|phase| &phase.items).map(Item::object).collect()
 }
 
 fn resolution(draft: &Draft, revisions: &Revisions) -> Resolution {

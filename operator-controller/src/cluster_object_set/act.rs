@@ -86,7 +86,7 @@ async fn keep_certificates(cx: &Context, observed: &Observed<'_>) -> Result<Kept
         kept: deletion_policy::policy(set) == DeletionPolicy::Orphan,
         lifetime: cx.certificate_lifetime,
     };
-    keeper.keep(&observed.objects().collect::<Vec<_>>(), cx.clock.now()).await
+    keeper.keep(&observed.objects_of_webhooks().collect::<Vec<_>>(), cx.clock.now()).await
 }
 
 /// Rolls the phases out.

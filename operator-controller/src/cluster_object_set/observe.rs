@@ -15,7 +15,7 @@ use crate::{
     deletion_policy::revision as deletion_policy,
     interest::{Interest, Wanted},
 };
-use content::LoadedPhase;
+use content::{Item, LoadedPhase};
 
 /// A revision that can be worked on.
 pub(crate) struct Observed<'a> {
@@ -31,8 +31,14 @@ pub(crate) struct Observed<'a> {
 }
 
 impl Observed<'_> {
-    pub(crate) fn objects(&self) -> impl Iterator<Item = &Value> {
-        self.phases.iter().flat_map(|phase| &phase.items).map(|item| &item.stored)
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+        self.phases.iter().flat_map(|phase| &phase.items)
+    }
+
+    /// The objects that say which certificates webhooks serve with, and who is to trust them.
+    pub(crate) fn objects_of_webhooks(&self) -> impl Iterator<Item = &Value> {
+        let serves = |item: &&Item| item.known.needs_ca_bundle || item.known.key.kind == "Deployment";
+        self.items().filter(serves).map(Item::object)
     }
 }
 

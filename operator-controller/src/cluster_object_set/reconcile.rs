@@ -25,7 +25,7 @@ use super::{
 use crate::interest::{Interest, Wanted};
 
 /// How soon one report of what a roll-out waits for follows another.
-const DETAILS_SPACING: Duration = Duration::from_secs(1);
+const DETAILS_SPACING: Duration = Duration::from_secs(2);
 
 /// The controller of ClusterObjectSets.
 pub(crate) struct ObjectSets(pub(crate) Context);

@@ -109,7 +109,7 @@ pub(crate) async fn settle(
     let retains = policy(set) == DeletionPolicy::RetainCrds;
     let items = phases.iter().flat_map(|phase| &phase.items);
     // New versions of objects may be stored at any time; all else stays as it is once it is settled.
-    let items: Vec<&Item> = items.filter(|item| !settled || (retains && may_convert(&item.stored))).collect();
+    let items: Vec<&Item> = items.filter(|item| !settled || (retains && may_convert(item))).collect();
     if settled && items.is_empty() {
         return None;
     }
@@ -120,14 +120,14 @@ pub(crate) async fn settle(
     Some(if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) })
 }
 
-fn may_convert(stored: &Value) -> bool {
-    ObjectKey::of(stored).is_crd() && converts_by_webhook(stored)
+fn may_convert(item: &Item) -> bool {
+    item.known.key.is_crd() && converts_by_webhook(item.object())
 }
 
 async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Result<(), String> {
-    let key = ObjectKey::of(&item.stored);
+    let key = &item.known.key;
     let failed = |error: &kube::Error| format!("Object {key}: {}", api_text(error));
-    let kind = match executor.kind(&key).await {
+    let kind = match executor.kind(key).await {
         Ok(kind) => kind,
         // A kind that is not there has no objects.
         Err(DiscoveryError::Unknown { .. }) => return Ok(()),
@@ -137,11 +137,11 @@ async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Resu
     let Some(live) = get(&api, &key.name).await.map_err(|e| failed(&e))? else { return Ok(()) };
     if executor.is_of_helm(&live) {
         // Who takes it over moves the ownership of its fields as well.
-        let kept = executor.owner.policy.keeps(&key);
+        let kept = executor.owner.policy.keeps(key);
         return if kept { Err(format!("Object {key}: it is not taken over yet")) } else { Ok(()) };
     }
-    executor.may_own(&key, &live).await.map_err(|why| format!("Object {key}: {why}"))?;
-    executor.form(&api, &key, &live).await.map_err(|e| failed(&e))?;
+    executor.may_own(key, &live).await.map_err(|why| format!("Object {key}: {why}"))?;
+    executor.form(&api, key, &live).await.map_err(|e| failed(&e))?;
     if retains && key.is_crd() {
         readable_without_webhook(&live)?;
     }

@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     pin::pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -25,21 +25,56 @@ use olm_api::{
     names::{OBJECT_DATA_SECRET_TYPE, OWNER_NAME_LABEL, REVISION_NAME_LABEL},
     v1::ClusterObjectSet,
 };
+use olm_object::ObjectKey;
 use olm_runtime::{Chance, OwnerChanged, bounded};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 
-use crate::interest::{Interest, Interests};
+use crate::{
+    interest::{Interest, Interests},
+    webhook_certificates::needs_ca_bundle,
+};
 
 /// Most bytes of content in memory, as they are stored.
 const BYTES_MAX: usize = 16 << 20;
 /// What an entry takes beside its key and its bytes.
-const ENTRY_BYTES: usize = 128;
+const ENTRY_BYTES: usize = 512;
 /// Secrets that are followed, at most.
 const SECRETS_MAX: usize = 20_000;
 
-type Data = BTreeMap<String, ByteString>;
+pub(crate) type Data = BTreeMap<String, Packed>;
+
+/// The bytes of an object.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(crate) bytes: Vec<u8>,
+    /// What is known of the object since it was unpacked for the first time.
+    pub(crate) known: OnceLock<Known>,
+}
+
+/// What most reconciles need to know of an object, which is not unpacked for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) key: ObjectKey,
+    /// Objects with the same digest are the same: the digest of it, or of the bytes it was read from.
+    pub(crate) digest: String,
+    /// Whether it names a Service whose CA bundle is to be filled in.
+    pub(crate) needs_ca_bundle: bool,
+}
+
+impl Known {
+    pub(crate) fn of(object: &Value, digest: String) -> Self {
+        Self { key: ObjectKey::of(object), digest, needs_ca_bundle: needs_ca_bundle(object) }
+    }
+}
+
+impl From<ByteString> for Packed {
+    fn from(bytes: ByteString) -> Self {
+        Self { bytes: bytes.0, known: OnceLock::new() }
+    }
+}
 
 /// Whose content a Secret holds, as it says itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,7 +113,9 @@ impl From<Secret> for SecretContent {
         Self {
             immutable: secret.immutable == Some(true),
             belonging: Belonging::of(&secret.metadata).filter(|_| is_content),
-            data: Arc::new(secret.data.unwrap_or_default()),
+            data: Arc::new(
+                secret.data.into_iter().flatten().map(|(key, bytes)| (key, bytes.into())).collect(),
+            ),
         }
     }
 }
@@ -236,7 +273,7 @@ impl ContentSecrets {
 
 /// What the bytes of a Secret take in memory.
 fn weight(data: &Data) -> usize {
-    data.iter().map(|(key, bytes)| key.len() + bytes.0.len() + ENTRY_BYTES).sum()
+    data.iter().map(|(key, packed)| key.len() + packed.bytes.len() + ENTRY_BYTES).sum()
 }
 
 #[cfg(test)]
@@ -323,7 +360,8 @@ mod tests {
         assert_eq!(contents.kept.load(Ordering::Relaxed), 0, "nothing is kept");
         contents.show(&meta("a", "1"));
         // Many small entries take more than their bytes.
-        let data = (0..BYTES_MAX / ENTRY_BYTES).map(|i| (i.to_string(), ByteString::default())).collect();
+        let data =
+            (0..BYTES_MAX / ENTRY_BYTES).map(|i| (i.to_string(), ByteString::default().into())).collect();
         contents.keep("a", Some("1"), &SecretContent { data: Arc::new(data), ..content(0, true) });
         assert_eq!(kept(), [false; 3]);
     }

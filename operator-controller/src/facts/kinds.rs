@@ -15,10 +15,9 @@ use k8s_openapi::{
     kube_aggregator::pkg::apis::apiregistration::v1::APIService,
 };
 use kube::{Client, ResourceExt, runtime::watcher::Event};
-use olm_object::{ObjectKey, defined_kinds};
+use olm_object::{DefinedKind, ObjectKey};
 use olm_objectset::{UnknownKinds, UnservedKind, unserved_kind};
 use olm_runtime::{Chance, Discovery, DiscoveryError, Kind};
-use serde_json::Value;
 use tokio::{sync::SetOnce, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -65,13 +64,18 @@ impl Survey {
     }
 }
 
-/// Sorts `objects`.
+/// Sorts objects by their `keys`; `defined` are the kinds that CustomResourceDefinitions among them define.
 ///
 /// Kinds of an API that does not answer count as known: a reconcile that needs them fails when their turn comes.
-pub(crate) async fn survey(discovery: &Discovery, objects: &[&Value], policy: UnknownKinds) -> Survey {
+pub(crate) async fn survey<'k>(
+    discovery: &Discovery,
+    keys: impl Iterator<Item = &'k ObjectKey>,
+    defined: impl FnOnce() -> BTreeMap<(String, String), DefinedKind>,
+    policy: UnknownKinds,
+) -> Survey {
     let mut found = Survey::default();
-    let mut by_kind: BTreeMap<(String, String), Vec<ObjectKey>> = BTreeMap::new();
-    for key in objects.iter().map(|object| ObjectKey::of(object)) {
+    let mut by_kind: BTreeMap<(String, String), Vec<&ObjectKey>> = BTreeMap::new();
+    for key in keys {
         by_kind.entry((key.api_version(), key.kind.clone())).or_default().push(key);
     }
     let mut unknown = Vec::new();
@@ -86,14 +90,14 @@ pub(crate) async fn survey(discovery: &Discovery, objects: &[&Value], policy: Un
         }
     }
     if !unknown.is_empty() {
-        let defines = defined_kinds(objects.iter().copied());
+        let defines = defined();
         for key in unknown {
-            let place = match unserved_kind(&key, &defines, policy) {
+            let place = match unserved_kind(key, &defines, policy) {
                 UnservedKind::Awaited => &mut found.awaited,
                 UnservedKind::LeftOut => &mut found.left_out,
                 UnservedKind::Blocks => &mut found.blocking,
             };
-            place.insert(key);
+            place.insert(key.clone());
         }
     }
     found

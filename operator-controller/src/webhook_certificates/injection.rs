@@ -25,15 +25,16 @@ struct Place {
 pub(crate) struct Injection(Vec<(Place, String)>);
 
 impl CaBundles {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn insert(&mut self, namespace: &str, service: &str, bundle: String) {
         self.0.insert((namespace.to_owned(), service.to_owned()), bundle);
     }
 
     /// What belongs into `desired`; `None` if it refers to no Service that has a bundle, or brings its own.
     pub(crate) fn injection(&self, desired: &Value) -> Option<Injection> {
-        if self.0.is_empty() {
-            return None;
-        }
         let wanted: Vec<_> = places(desired)
             .into_iter()
             .filter_map(|place| self.0.get(&place.service).cloned().map(|bundle| (place, bundle)))
@@ -104,6 +105,11 @@ fn is_kept(live: &Value) -> bool {
             && entry["operation"] == "Apply"
             && entry["fieldsV1"].to_string().contains("\"f:caBundle\"")
     })
+}
+
+/// Whether the object names a Service of a webhook and brings no bundle for it.
+pub(crate) fn needs_ca_bundle(object: &Value) -> bool {
+    !places(object).is_empty()
 }
 
 fn places(object: &Value) -> Vec<Place> {

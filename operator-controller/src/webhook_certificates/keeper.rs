@@ -10,7 +10,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DynamicObject},
+    api::{ApiResource, DynamicObject, GetParams},
 };
 use olm_api::{
     names::{
@@ -22,7 +22,7 @@ use olm_api::{
 use olm_certs::{Content, Step, Wanted, new_secret};
 use olm_object::ObjectKey;
 use olm_render::{WebhookCertificate, webhook_certificates};
-use olm_runtime::{Discovery, Seen, WatchManager, api_text, bounded, post_as};
+use olm_runtime::{Discovery, Seen, WatchManager, api_text, bounded, get_json, post_as};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -266,8 +266,7 @@ impl Keeper<'_> {
             let key = ObjectKey::of(object);
             let kind = self.discovery.kind(&key.api_version(), &key.kind).await.map_err(|e| e.to_string())?;
             let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind.resource);
-            let live = bounded(api.get_opt(&key.name)).await.map_err(|e| api_text(&e))?;
-            let live = live.map(serde_json::to_value).transpose().map_err(|e| e.to_string())?;
+            let live = get_json(&api, &key.name, &GetParams::default()).await.map_err(|e| api_text(&e))?;
             if live.is_some_and(|live| !injection.is_trusted(&live)) {
                 return Ok(false);
             }

@@ -46,7 +46,7 @@ use crate::{
         plan::{self, Contents, Draft},
         report::{Cause, Report, StepError},
     },
-    cluster_object_set::content::{self, ContentError, LoadedPhase},
+    cluster_object_set::content::{self, ContentError, Item, LoadedPhase},
 };
 
 /// Most revisions that are named to choose from.
@@ -207,7 +207,7 @@ async fn objects(
 ) -> Result<Vec<Value>, ContentError> {
     let phases = content::load(set, &cx.contents, account).await?;
     content::verify(set, &content::digests(&phases))?;
-    Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect())
+    Ok(phases.into_iter().flat_map(|phase| phase.items).map(Item::into_object).collect())
 }
 
 async fn content_is_gone(
@@ -255,7 +255,7 @@ async fn installed_crds(
     revisions: &Revisions,
 ) -> Result<BTreeMap<String, Value>, String> {
     let objects = |phases: Vec<LoadedPhase>| {
-        phases.into_iter().flat_map(|phase| phase.items).map(|item| item.stored).collect::<Vec<_>>()
+        phases.into_iter().flat_map(|phase| phase.items).map(Item::into_object).collect::<Vec<_>>()
     };
     let of_revisions: BTreeMap<i64, BTreeMap<String, Value>> =
         contents.into_iter().map(|(number, phases)| (number, crds(objects(phases)))).collect();

@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::http::{HeaderValue, header::ACCEPT};
 use kube::{
     Api, Client, ResourceExt,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
+    api::{DynamicObject, GetParams, Patch, PatchParams, PostParams},
     core::{PartialObjectMeta, Request},
 };
 use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
-use olm_object::{DefinedKind, ObjectKey, defined_kinds};
+use olm_object::{DefinedKind, ObjectKey, defined_kinds, text};
 use olm_objectset::{
     Action, DeletionPolicy, Owner, OwnershipContext, Phase, Sibling, action, has_created_fields,
 };
 use olm_plan::{DryRun, DryRunVerdict, Found, ObjectFacts, ObjectPlan, Section, object_plan};
 use olm_preflight::{REQUESTS, concurrently};
-use olm_runtime::{Discovery, DiscoveryError, Kind, api_text, bounded};
+use olm_runtime::{Discovery, DiscoveryError, Kind, api_text, bounded, get_json, patch_json};
 use serde_json::Value;
 
 use super::{AccountClient, Draft, refused};
@@ -101,7 +101,7 @@ fn collision(cx: &Context, observed: &Observed<'_>, desired: &Value, found: &Fou
 
 fn objects_of(contents: &[(i64, Vec<LoadedPhase>)]) -> impl Iterator<Item = (&str, &Value)> {
     let phases = contents.iter().flat_map(|(_, phases)| phases);
-    phases.flat_map(|phase| phase.items.iter().map(|item| (phase.name.as_str(), &item.stored)))
+    phases.flat_map(|phase| phase.items.iter().map(|item| (phase.name.as_str(), item.object())))
 }
 
 /// Objects with the names of their phases.
@@ -239,7 +239,7 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
     let answer = ask(account, &api, &key, object, about.is_rolled_out(&key)).await;
     let is_new = matches!(answer, Ok(None));
     let (verdict, would_be) = match answer {
-        Ok(answer) => (DryRunVerdict::Accepted, answer.and_then(|answer| serde_json::to_value(answer).ok())),
+        Ok(answer) => (DryRunVerdict::Accepted, answer),
         Err(kube::Error::Api(status)) if status.code == 422 && takes_instead(&api, &key, object).await => {
             (DryRunVerdict::Accepted, None)
         }
@@ -258,7 +258,7 @@ async fn ask(
     key: &ObjectKey,
     object: &Value,
     is_rolled_out: bool,
-) -> Result<Option<DynamicObject>, kube::Error> {
+) -> Result<Option<Value>, kube::Error> {
     if !is_rolled_out {
         let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
         let request = Request::new(api.resource_url()).create(&dry_run(), body);
@@ -270,9 +270,9 @@ async fn ask(
         }
     }
     let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
-    let answer = bounded(api.patch(&key.name, &params, &Patch::Apply(object))).await?;
+    let answer = patch_json(api, &key.name, &params, &Patch::Apply(object)).await?;
     // What is stored has a version.
-    let is_new = answer.resource_version().is_none_or(|version| version.is_empty());
+    let is_new = text(&answer, "/metadata/resourceVersion").is_empty();
     Ok((!is_new).then_some(answer))
 }
 
@@ -289,12 +289,9 @@ async fn read(about: &Questions<'_>, key: &ObjectKey) -> Found {
 }
 
 async fn get(reader: &Client, kind: &Kind, key: &ObjectKey) -> Found {
-    match bounded(kind.api(reader, &key.namespace).get_opt(&key.name)).await {
+    match get_json(&kind.api(reader, &key.namespace), &key.name, &GetParams::default()).await {
         Ok(None) => Found::Absent,
-        Ok(Some(live)) => match serde_json::to_value(live) {
-            Ok(live) => Found::Present(live),
-            Err(error) => Found::Unknown(error.to_string()),
-        },
+        Ok(Some(live)) => Found::Present(live),
         Err(error) => Found::Unknown(api_text(&error)),
     }
 }

@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use olm_api::names::LEFT_OUT_ANNOTATION;
 use olm_dependencies::{Requirement, requirements};
 use olm_fbc::{PROPERTY_GVK_REQUIRED, Property};
-use olm_object::ObjectKey;
+use olm_object::{ObjectKey, defined_kinds};
 use olm_objectset::{Phase, UnknownKinds, unserved_kind_report};
 use serde_json::json;
 
@@ -34,13 +34,14 @@ pub(crate) async fn of_served_kinds<'p>(
     Draft { phases, dependencies, .. }: &'p Draft,
 ) -> Result<Cow<'p, [Phase]>, Cause> {
     let extension = observed.extension;
-    let objects: Vec<_> = phases.iter().flat_map(|phase| &phase.objects).collect();
+    let objects = || phases.iter().flat_map(|phase| &phase.objects);
+    let keys: Vec<ObjectKey> = objects().map(ObjectKey::of).collect();
     // What is created first may bring them.
     let policy = match dependencies {
         Some(_) => UnknownKinds::default(),
         None => annotations::unknown_kinds(extension),
     };
-    let found = survey(&cx.discovery, &objects, policy).await;
+    let found = survey(&cx.discovery, keys.iter(), || defined_kinds(objects()), policy).await;
     // Without these the revision waits, if anything is to be waited for.
     if !found.blocking.is_empty() || !found.silent.is_empty() {
         observed.wanted.add(found.interests());

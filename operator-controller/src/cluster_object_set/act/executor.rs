@@ -149,13 +149,14 @@ impl<'a> Executor<'a> {
 
     /// An object and its state, and the object once more if it was changed.
     async fn bring(&self, item: &Item) -> ((ObjectKey, State), Option<ObjectKey>) {
-        let key = ObjectKey::of(&item.stored);
-        let (state, changed) = self.bring_one(&key, item).await.unwrap_or_else(|state| (state, false));
-        ((key.clone(), state), changed.then_some(key))
+        let key = &item.known.key;
+        let (state, changed) = self.bring_one(key, item).await.unwrap_or_else(|state| (state, false));
+        ((key.clone(), state), changed.then(|| key.clone()))
     }
 
     async fn bring_one(&self, key: &ObjectKey, item: &Item) -> Result<(State, bool), State> {
-        let injection = self.ca_bundles.injection(&item.stored);
+        let needs_bundle = item.known.needs_ca_bundle && !self.ca_bundles.is_empty();
+        let injection = if needs_bundle { self.ca_bundles.injection(item.object()) } else { None };
         let digest = self.digest(item, injection.as_ref());
         let kind = self.kind(key).await.map_err(|error| self.without_kind(key, &error))?;
         let check = self.cx.checks.recall(&self.owner.uid, key).filter(|check| check.desired == digest);
@@ -166,7 +167,7 @@ impl<'a> Executor<'a> {
         {
             return Ok((health(check.clone()), false));
         }
-        let desired = for_revision(&item.stored, &self.owner, self.extension);
+        let desired = for_revision(item.object(), &self.owner, self.extension);
         let injection = injection.as_ref();
         let shown = match &seen {
             Seen::Present { resource_version, .. } => Some(resource_version.as_str()),
@@ -199,9 +200,9 @@ impl<'a> Executor<'a> {
     fn digest(&self, item: &Item, injection: Option<&Injection>) -> String {
         let Owner { api_version, kind, name, uid, revision, policy } = &self.owner;
         let owner = (api_version, kind, name, uid, revision, policy.as_str());
-        let injected = injection.map(|injection| injection.patch(&item.stored));
+        let injected = injection.map(|injection| injection.patch(item.object()));
         // Probes may change while the revision is active: their messages are not remembered beyond that.
-        sha256(&json!([item.digest, owner, self.extension, injected, self.probes]))
+        sha256(&json!([item.known.digest, owner, self.extension, injected, self.probes]))
     }
 
     /// Brings the object to its desired state, read in the version that its watch has `shown` or a later one. One that changes

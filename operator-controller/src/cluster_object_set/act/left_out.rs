@@ -9,14 +9,17 @@ use olm_api::{
     names::{LEFT_OUT_ANNOTATION, UNKNOWN_KINDS_ANNOTATION},
     v1::ClusterObjectSet,
 };
-use olm_object::ObjectKey;
+use olm_object::{ObjectKey, defined_kinds};
 use olm_objectset::{Phase, UnknownKinds};
 use serde_json::json;
 
 use crate::{
     cluster_object_set::{
         Context,
-        observe::{Observed, content::LoadedPhase},
+        observe::{
+            Observed,
+            content::{Item, LoadedPhase},
+        },
         report::has_succeeded,
     },
     facts::kinds::{Survey, survey},
@@ -29,8 +32,9 @@ const LEFT_OUT_NAMED_MAX: usize = 100;
 /// Which of the revision's objects the cluster can hold now; those that it cannot are of interest from then on.
 pub(crate) async fn check(cx: &Context, observed: &Observed<'_>) -> Survey {
     let policy = observed.set.annotations().get(UNKNOWN_KINDS_ANNOTATION).map(String::as_str);
-    let objects: Vec<_> = observed.objects().collect();
-    let found = survey(&cx.discovery, &objects, UnknownKinds::from_annotation(policy)).await;
+    let keys = observed.items().map(|item| &item.known.key);
+    let defined = || defined_kinds(observed.items().filter(|item| item.known.key.is_crd()).map(Item::object));
+    let found = survey(&cx.discovery, keys, defined, UnknownKinds::from_annotation(policy)).await;
     observed.wanted.add(found.interests());
     found
 }
@@ -93,8 +97,8 @@ pub(crate) async fn check_arrived(
 ) -> Result<(), String> {
     let before = recorded(observed.set);
     let has_arrived = |key: &ObjectKey| before.contains(&key.to_string()) && !survey.lacks(key);
-    let arrived: Vec<_> =
-        observed.objects().filter(|object| has_arrived(&ObjectKey::of(object))).cloned().collect();
+    let arrived = observed.items().filter(|item| has_arrived(&item.known.key));
+    let arrived: Vec<_> = arrived.map(|item| item.object().clone()).collect();
     if arrived.is_empty() || !cx.preflight_permissions {
         return Ok(());
     }
@@ -116,7 +120,7 @@ pub(crate) fn without<'a>(
     }
     let mut phases = phases.to_vec();
     for phase in &mut phases {
-        phase.items.retain(|item| !left_out.contains(&ObjectKey::of(&item.stored)));
+        phase.items.retain(|item| !left_out.contains(&item.known.key));
     }
     Cow::Owned(phases)
 }
@@ -140,7 +144,6 @@ fn recorded(set: &ClusterObjectSet) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster_object_set::observe::content::Item;
 
     fn monitors(count: usize) -> BTreeSet<ObjectKey> {
         let key = |i| {
@@ -174,7 +177,7 @@ mod tests {
             LoadedPhase { name: "one".into(), items: vec![item("a")] },
             LoadedPhase { name: "two".into(), items: vec![item("b"), item("c")] },
         ];
-        let left_out = BTreeSet::from([ObjectKey::of(&item("a").stored), ObjectKey::of(&item("c").stored)]);
+        let left_out = BTreeSet::from(["a", "c"].map(|name| item(name).known.key));
         let kept = without(&phases, &left_out);
         assert_eq!(kept.iter().map(|p| p.items.len()).collect::<Vec<_>>(), [0, 1]);
     }

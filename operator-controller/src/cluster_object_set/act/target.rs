@@ -6,7 +6,7 @@ use kube::{
 };
 use olm_api::names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER};
 use olm_object::ObjectKey;
-use olm_runtime::{bounded, if_exists, patch_as, post_as};
+use olm_runtime::{create_json, get_json, patch_as, patch_json, post_as};
 use serde_json::Value;
 
 use crate::webhook_certificates::Injection;
@@ -23,9 +23,7 @@ impl Target<'_> {
     /// Creates it; its webhooks have their CA bundle from the first moment.
     pub(super) async fn create(&self) -> Result<Value, kube::Error> {
         let filled = self.injection.map(|injection| injection.fill(self.desired));
-        let filled = filled.unwrap_or_else(|| self.desired.clone());
-        let object: DynamicObject = serde_json::from_value(filled).map_err(kube::Error::SerdeError)?;
-        value(&bounded(self.api.create(&post_as(OBJECT_FIELD_MANAGER), &object)).await?)
+        create_json(&self.api, &post_as(OBJECT_FIELD_MANAGER), filled.as_ref().unwrap_or(self.desired)).await
     }
 
     /// Applies the version that was read, or that the patch has made of it. Revisions share a field manager: without the
@@ -35,7 +33,7 @@ impl Target<'_> {
             let patch =
                 serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
             let params = patch_as(OBJECT_FIELD_MANAGER);
-            value(&bounded(self.api.patch(&self.key.name, &params, &Patch::Json::<()>(patch))).await?)?
+            patch_json(&self.api, &self.key.name, &params, &Patch::Json::<()>(patch)).await?
         } else if self.injection.is_some_and(|injection| injection.fits(&live)) {
             // Kept by its own manager first, so that this apply does not take it away for a moment.
             self.inject(live).await?
@@ -45,7 +43,7 @@ impl Target<'_> {
         let mut desired = self.desired.clone();
         desired["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
         let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();
-        value(&bounded(self.api.patch(&self.key.name, &params, &Patch::Apply(desired))).await?)
+        patch_json(&self.api, &self.key.name, &params, &Patch::Apply(desired)).await
     }
 
     /// Gives its webhooks their CA bundle, under a field manager of its own.
@@ -55,12 +53,12 @@ impl Target<'_> {
         };
         let params = PatchParams::apply(WEBHOOK_CERTIFICATES_FIELD_MANAGER).force();
         let patch = Patch::Apply(injection.patch(self.desired));
-        value(&bounded(self.api.patch(&self.key.name, &params, &patch)).await?)
+        patch_json(&self.api, &self.key.name, &params, &patch).await
     }
 }
 
 pub(crate) async fn get(api: &Api<DynamicObject>, name: &str) -> Result<Option<Value>, kube::Error> {
-    bounded(api.get_opt(name)).await?.map(|object| value(&object)).transpose()
+    get_json(api, name, &GetParams::default()).await
 }
 
 /// The object in this version or a later one, which the API server has in memory: that spares it to read and decode the object.
@@ -71,14 +69,10 @@ pub(super) async fn get_since(
     version: Option<&str>,
 ) -> Result<Option<Value>, kube::Error> {
     let Some(version) = version else { return get(api, name).await };
-    match if_exists(api.get_with(name, &GetParams::at(version))).await {
+    match get_json(api, name, &GetParams::at(version)).await {
         Err(kube::Error::Api(status)) if status.code == 504 => get(api, name).await,
-        answer => answer?.map(|object| value(&object)).transpose(),
+        answer => answer,
     }
-}
-
-fn value(object: &DynamicObject) -> Result<Value, kube::Error> {
-    serde_json::to_value(object).map_err(kube::Error::SerdeError)
 }
 
 #[cfg(test)]

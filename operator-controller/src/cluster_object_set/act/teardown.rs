@@ -21,7 +21,7 @@ impl Executor<'_> {
     pub(crate) async fn tear_down(&self, phases: &[LoadedPhase]) -> Result<bool, String> {
         for phase in phases.iter().rev() {
             let mut objects = Vec::with_capacity(phase.items.len());
-            objects.extend(phase.items.iter().rev().map(|item| self.remove(&item.stored)));
+            objects.extend(phase.items.iter().rev().map(|item| self.remove(&item.known.key)));
             let mut all_gone = true;
             let mut errors = Vec::new();
             for result in concurrently(REQUESTS, objects).await {
@@ -41,10 +41,9 @@ impl Executor<'_> {
         Ok(true)
     }
 
-    async fn remove(&self, stored: &Value) -> Result<bool, String> {
-        let key = ObjectKey::of(stored);
+    async fn remove(&self, key: &ObjectKey) -> Result<bool, String> {
         let failed = |error: &kube::Error| format!("Object {key}: {}", api_text(error));
-        let kind = match self.kind(&key).await {
+        let kind = match self.kind(key).await {
             Ok(kind) => kind,
             // A kind that is gone has no objects.
             Err(DiscoveryError::Unknown { .. }) => return Ok(true),
@@ -54,7 +53,7 @@ impl Executor<'_> {
         let Some(live) = get(&api, &key.name).await.map_err(|e| failed(&e))? else { return Ok(true) };
         let action = match teardown(&live, &self.owner) {
             // No later revision wanted what Helm had made.
-            Teardown::Leave if self.is_of_helm(&live) && self.owner.policy.keeps_when_dropped(&key) => {
+            Teardown::Leave if self.is_of_helm(&live) && self.owner.policy.keeps_when_dropped(key) => {
                 Teardown::Keep
             }
             Teardown::Leave if self.is_of_helm(&live) => Teardown::Delete,
@@ -62,8 +61,8 @@ impl Executor<'_> {
         };
         match action {
             Teardown::Leave => Ok(true),
-            Teardown::Keep => self.form(&api, &key, &live).await.map(|()| true).map_err(|e| failed(&e)),
-            Teardown::Release => self.release(&api, &key, &live).await.map(|()| true).map_err(|e| failed(&e)),
+            Teardown::Keep => self.form(&api, key, &live).await.map(|()| true).map_err(|e| failed(&e)),
+            Teardown::Release => self.release(&api, key, &live).await.map(|()| true).map_err(|e| failed(&e)),
             Teardown::Delete if live.pointer("/metadata/deletionTimestamp").is_some() => Ok(false),
             Teardown::Delete => {
                 let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).map(str::to_owned);

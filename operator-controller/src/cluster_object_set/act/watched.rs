@@ -22,14 +22,14 @@ pub(crate) fn objects(observed: &Observed<'_>, served: &[Kind]) -> Vec<Watched> 
         // Most revisions: nothing is worked out for each object at each reconcile.
         return watched;
     }
-    let objects: BTreeSet<ObjectKey> = observed.objects().map(ObjectKey::of).collect();
-    for key in objects {
+    let keys: BTreeSet<&ObjectKey> = observed.items().map(|item| &item.known.key).collect();
+    for key in keys {
         let is_its = |kind: &&&Kind| {
             let resource = &kind.resource;
             (&resource.group, &resource.version, &resource.kind) == (&key.group, &key.version, &key.kind)
         };
         if let Some(kind) = others.iter().find(is_its) {
-            watched.push(object(observed, kind, key.namespace, key.name));
+            watched.push(object(observed, kind, key.namespace.clone(), key.name.clone()));
         }
     }
     watched
@@ -38,7 +38,7 @@ pub(crate) fn objects(observed: &Observed<'_>, served: &[Kind]) -> Vec<Watched> 
 /// The watches of the Secrets with the certificates that the webhooks among the objects serve with.
 pub(crate) fn certificates(observed: &Observed<'_>) -> Vec<Watched> {
     let secrets = Kind { resource: ApiResource::erase::<Secret>(&()), namespaced: true };
-    let certificates = webhook_certificates(observed.objects());
+    let certificates = webhook_certificates(observed.objects_of_webhooks());
     certificates.into_iter().map(|c| object(observed, &secrets, c.namespace, c.secret)).collect()
 }
 

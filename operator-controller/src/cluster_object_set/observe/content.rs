@@ -7,7 +7,10 @@
 //! made. So content counts there only under its own digest: the key, which the immutable spec refers to, is the
 //! digest of the bytes.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::{Arc, OnceLock},
+};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client, ResourceExt};
@@ -18,33 +21,50 @@ use olm_api::{
     },
     v1::{ClusterObjectSet, CollisionProtection, ObjectSourceRef, ObservedPhase},
 };
-use olm_object::ObjectKey;
 use olm_objectset::{PackError, content_digest, content_key, phase_digest, sha256, unpack};
 use olm_runtime::{api_text, bounded};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::facts::content_secrets::{Belonging, ContentSecrets, SecretContent};
+use crate::facts::content_secrets::{Belonging, ContentSecrets, Data, Known, SecretContent};
 
 /// An object of a revision with the protection that applies to it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Item {
-    pub(crate) stored: Value,
-    /// Items with the same digest hold the same object: the digest of it, or of the bytes it was read from.
-    pub(crate) digest: String,
+    pub(crate) known: Known,
     pub(crate) protection: CollisionProtection,
+    object: OnceLock<Value>,
+    /// Where it is unpacked from when it is asked for.
+    packed: Option<(Arc<Data>, String)>,
 }
 
-#[cfg(test)]
 impl Item {
-    pub(crate) fn of(stored: Value) -> Self {
-        let digest = sha256(&stored);
-        Self { stored, digest, protection: CollisionProtection::Prevent }
+    fn new(known: Known, object: Value) -> Self {
+        Self { known, protection: CollisionProtection::default(), object: object.into(), packed: None }
+    }
+
+    /// An object that lies in the revision itself.
+    pub(crate) fn of(object: Value) -> Self {
+        Self::new(Known::of(&object, sha256(&object)), object)
+    }
+
+    /// The object as it is stored.
+    pub(crate) fn object(&self) -> &Value {
+        self.object.get_or_init(|| {
+            let packed = self.packed.as_ref().and_then(|(data, key)| data.get(key));
+            // What is known was found out by unpacking these very bytes.
+            packed.and_then(|packed| unpack(&packed.bytes).ok()).unwrap_or_default()
+        })
+    }
+
+    pub(crate) fn into_object(self) -> Value {
+        self.object();
+        self.object.into_inner().unwrap_or_default()
     }
 }
 
 /// A phase of a revision, its objects read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct LoadedPhase {
     pub(crate) name: String,
     pub(crate) items: Vec<Item>,
@@ -107,8 +127,8 @@ pub(crate) async fn load(
     for phase in &set.spec.phases {
         let mut items = Vec::with_capacity(phase.objects.len());
         for object in &phase.objects {
-            let (stored, digest) = match (&object.object, &object.ref_) {
-                (Some(inline), _) => (inline.clone(), sha256(inline)),
+            let item = match (&object.object, &object.ref_) {
+                (Some(inline), _) => Item::of(inline.clone()),
                 (None, Some(place)) => read(&phase.name, place, &secrets, contents.namespace())?,
                 (None, None) => continue,
             };
@@ -116,7 +136,7 @@ pub(crate) async fn load(
                 .collision_protection
                 .or(phase.collision_protection)
                 .unwrap_or(set.spec.collision_protection);
-            items.push(Item { stored, digest, protection });
+            items.push(Item { protection, ..item });
         }
         phases.push(LoadedPhase { name: phase.name.clone(), items });
     }
@@ -126,10 +146,10 @@ pub(crate) async fn load(
 
 /// Refuses an object that is listed twice: each copy would undo what the other does.
 fn check_unique(phases: &[LoadedPhase]) -> Result<(), ContentError> {
-    let mut first: BTreeMap<[String; 4], &str> = BTreeMap::new();
+    let mut first: BTreeMap<[&String; 4], &str> = BTreeMap::new();
     for (phase, item) in phases.iter().flat_map(|phase| phase.items.iter().map(move |item| (phase, item))) {
-        let key = ObjectKey::of(&item.stored);
-        let place = [&key.group, &key.kind, &key.namespace, &key.name].map(Clone::clone);
+        let key = &item.known.key;
+        let place = [&key.group, &key.kind, &key.namespace, &key.name];
         if let Some(earlier) = first.insert(place, &phase.name) {
             let phases =
                 if earlier == phase.name { earlier.to_owned() } else { format!("{earlier}, {}", phase.name) };
@@ -143,7 +163,7 @@ fn check_unique(phases: &[LoadedPhase]) -> Result<(), ContentError> {
 pub(crate) fn digests(phases: &[LoadedPhase]) -> Vec<ObservedPhase> {
     let digest = |phase: &LoadedPhase| ObservedPhase {
         name: phase.name.clone(),
-        digest: phase_digest(&phase.name, phase.items.iter().map(|item| &item.stored)),
+        digest: phase_digest(&phase.name, phase.items.iter().map(Item::object)),
     };
     phases.iter().map(digest).collect()
 }
@@ -151,7 +171,7 @@ pub(crate) fn digests(phases: &[LoadedPhase]) -> Vec<ObservedPhase> {
 /// What tells this content from another, without a look at the objects.
 pub(crate) fn identity(phases: &[LoadedPhase]) -> String {
     let phase = |phase: &LoadedPhase| {
-        json!([phase.name, phase.items.iter().map(|item| item.digest.as_str()).collect::<Vec<_>>()])
+        json!([phase.name, phase.items.iter().map(|item| item.known.digest.as_str()).collect::<Vec<_>>()])
     };
     sha256(&phases.iter().map(phase).collect())
 }
@@ -269,24 +289,30 @@ fn is_content_of(set: &ClusterObjectSet, secret: &SecretContent) -> bool {
     secret.belonging == Some(Belonging { revision: set.name_any(), extension })
 }
 
-/// An object, and the digest of the bytes it is read from.
+/// An object in a Secret.
 fn read(
     phase: &str,
     place: &ObjectSourceRef,
     secrets: &Secrets,
     system_namespace: &str,
-) -> Result<(Value, String), ContentError> {
+) -> Result<Item, ContentError> {
     let (secret, key) = (name_of(place), place.key.clone());
     let missing_key =
         || ContentError::MissingKey { phase: phase.to_owned(), key: key.clone(), secret: secret.clone() };
     let found = secrets.get(&secret).ok_or_else(missing_key)?;
     let data = &found.as_ref().map_err(Clone::clone)?.data;
-    let bytes = data.get(&key).ok_or_else(missing_key)?;
-    let digest = content_key(&bytes.0);
+    let packed = data.get(&key).ok_or_else(missing_key)?;
+    let known = packed.known.get();
+    let digest = known.map_or_else(|| content_key(&packed.bytes), |known| known.digest.clone());
     if place.namespace == system_namespace && key != digest {
         return Err(ContentError::Altered { secret, key });
     }
-    let unpacked = unpack(&bytes.0).map_err(|error| {
+    if let Some(known) = known {
+        let packed = Some((Arc::clone(data), key));
+        let protection = CollisionProtection::default();
+        return Ok(Item { known: known.clone(), protection, object: OnceLock::new(), packed });
+    }
+    let object = unpack(&packed.bytes).map_err(|error| {
         let place = format!("key {key:?} in Secret {secret}");
         let cause = match error {
             PackError::Expands { max_bytes } => {
@@ -298,13 +324,15 @@ fn read(
         };
         ContentError::Unreadable { phase: phase.to_owned(), cause }
     })?;
-    Ok((unpacked, digest))
+    let known = packed.known.get_or_init(|| Known::of(&object, digest));
+    Ok(Item::new(known.clone(), object))
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
     use olm_api::v1::ClusterObjectSetSpec;
+    use olm_object::ObjectKey;
 
     use super::*;
 
@@ -392,9 +420,9 @@ mod tests {
             let place = ObjectSourceRef { name: "s".into(), namespace: namespace.into(), key: key.into() };
             super::read("deploy", &place, &secrets, "sys")
         };
-        assert_eq!(read("sys", &digest).unwrap().0["kind"], "ConfigMap");
+        assert_eq!(read("sys", &digest).unwrap().object()["kind"], "ConfigMap");
         // Elsewhere the ServiceAccount reads, and keys are as people name them.
-        assert_eq!(read("other", "k").unwrap().0["kind"], "ConfigMap");
+        assert_eq!(read("other", "k").unwrap().object()["kind"], "ConfigMap");
         for key in ["k", &content_key(b"{}")] {
             let error = read("sys", key).unwrap_err();
             assert!(error.is_blocking());
@@ -403,6 +431,20 @@ mod tests {
                 text.starts_with(&format!("key {key:?} in Secret sys/s is not the digest of its content"))
             );
         }
+    }
+
+    #[test]
+    fn an_object_of_which_everything_is_known_is_unpacked_when_it_is_asked_for() {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n"}});
+        let data = Some([("k".to_owned(), k8s_openapi::ByteString(object.to_string().into_bytes()))].into());
+        let secrets: Secrets = [("n/s".to_owned(), Ok(Secret { data, ..Secret::default() }.into()))].into();
+        let place = ObjectSourceRef { name: "s".into(), namespace: "n".into(), key: "k".into() };
+        let read = || super::read("deploy", &place, &secrets, "sys").unwrap();
+        let (first, again) = (read(), read());
+        assert!(first.object.get().is_some() && again.object.get().is_none());
+        assert_eq!(again.known.key, ObjectKey::of(&object));
+        assert_eq!(again.known.digest, first.known.digest);
+        assert_eq!((again.object(), again.clone().into_object()), (&object, object.clone()));
     }
 
     #[test]

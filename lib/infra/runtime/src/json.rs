@@ -1,0 +1,63 @@
+//! Objects of any kind as plain JSON.
+//!
+//! kube's `DynamicObject` flattens what it does not know: every answer is copied twice to read it, and once more to make it a
+//! value. For a CustomResourceDefinition of a megabyte that takes longer than the request.
+
+use std::fmt::Debug;
+
+use http::Request;
+use kube::{
+    Api,
+    api::{DynamicObject, GetParams, Patch, PatchParams, PostParams},
+    core::{Request as Requests, request::Error as RequestError},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{bounded, if_exists};
+
+/// The object, `None` if there is none.
+///
+/// # Errors
+/// As [`bounded`].
+pub async fn get_json(
+    api: &Api<DynamicObject>,
+    name: &str,
+    params: &GetParams,
+) -> Result<Option<Value>, kube::Error> {
+    if_exists(send(api, Requests::new(api.resource_url()).get(name, params))).await
+}
+
+/// Creates the object.
+///
+/// # Errors
+/// As [`bounded`].
+pub async fn create_json(
+    api: &Api<DynamicObject>,
+    params: &PostParams,
+    object: &Value,
+) -> Result<Value, kube::Error> {
+    let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+    bounded(send(api, Requests::new(api.resource_url()).create(params, body))).await
+}
+
+/// Changes the object.
+///
+/// # Errors
+/// As [`bounded`].
+pub async fn patch_json<P: Serialize + Debug>(
+    api: &Api<DynamicObject>,
+    name: &str,
+    params: &PatchParams,
+    patch: &Patch<P>,
+) -> Result<Value, kube::Error> {
+    bounded(send(api, Requests::new(api.resource_url()).patch(name, params, patch))).await
+}
+
+async fn send(
+    api: &Api<DynamicObject>,
+    request: Result<Request<Vec<u8>>, RequestError>,
+) -> Result<Value, kube::Error> {
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    api.clone().into_client().request(request).await
+}
