@@ -90,9 +90,9 @@ pub(crate) async fn survey<'k>(
         }
     }
     if !unknown.is_empty() {
-        let defines = defined();
+        let brought = defined();
         for key in unknown {
-            let place = match unserved_kind(key, &defines, policy) {
+            let place = match unserved_kind(key, &brought, policy) {
                 UnservedKind::Awaited => &mut found.awaited,
                 UnservedKind::LeftOut => &mut found.left_out,
                 UnservedKind::Blocks => &mut found.blocking,

@@ -98,11 +98,6 @@ pub fn unpack_failed(reason: &str, cause: &str) -> String {
     )
 }
 
-/// Message of a ClusterServiceVersion in a bundle without a field that every object has.
-pub fn csv_without(name: &str, field: &str) -> String {
-    format!("bundle CSV {name} missing {field}")
-}
-
 /// Message of an InstallPlan that cannot be made.
 pub fn plan_not_made(cause: &str) -> String {
     format!("error ensuring InstallPlan: {cause}")
