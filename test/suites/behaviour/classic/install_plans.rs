@@ -422,7 +422,13 @@ async fn a_complete_plan_is_not_written_again() -> Result<()> {
     tenant.subscribe("lamp", json!({})).await?;
     let plan = tenant.plan_for("lamp", "lamp.v1.0.0").await?;
     let plan = tenant.ready(&plan.name_any(), "True/Complete").await?;
-    let account = tenant.api::<ServiceAccount>().get("lamp").await?;
+    // Its Operator's label comes after the plan.
+    let account = wait::until("the ServiceAccount to have its label", DEADLINE, async || {
+        let account = tenant.api::<ServiceAccount>().get("lamp").await?;
+        ensure!(account.labels().keys().any(|key| key.starts_with("operators.coreos.com/")), "no label");
+        Ok(account)
+    })
+    .await?;
     for number in 0..3 {
         // Something that is watched and changes nothing.
         let noise = Patch::Merge(json!({"metadata": {"annotations": {"noise": number.to_string()}}}));
