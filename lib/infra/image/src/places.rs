@@ -59,7 +59,7 @@ impl Places {
                 Ok(place) => return place,
                 Err(waiting) => waiting,
             };
-            // It always brings one: nothing but a waiting that has ended is ever dropped without.
+            // It fails only if the sender was dropped, which happens to those that nobody waits for any more.
             if let Ok(place) = waiting.await {
                 return place;
             }

@@ -1,7 +1,7 @@
 //! Objects of any kind as plain JSON.
 //!
-//! kube's `DynamicObject` flattens what it does not know: every answer is copied twice to read it, and once more to make it a
-//! value. For a CustomResourceDefinition of a megabyte that takes longer than the request.
+//! kube's `DynamicObject` flattens what it does not know: every answer is copied once more to read it, and again to make it a
+//! value. CustomResourceDefinitions have up to a megabyte.
 
 use std::fmt::Debug;
 
