@@ -26,7 +26,7 @@ use olm_object::ObjectKey;
 use olm_plan::Plan;
 use olm_resolve::{RejectedCandidate, Resolution};
 use olm_runtime::{
-    AccountRef, Accounts, ClientError, Discovery, MemoryBudget, Newest, SystemClock, api_text, bounded,
+    AccountRef, Accounts, ClientError, Discovery, Edits, MemoryBudget, Newest, SystemClock, api_text, bounded,
 };
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
@@ -240,6 +240,7 @@ impl Planner {
             settings: Settings::new(default_account),
             guard: Guard::new(&mut registry),
             update_policies: policies.map_or_else(UpdatePolicies::default, UpdatePolicies::known),
+            edits: Edits::default(),
             system_namespace: self.surroundings.system_namespace.clone(),
             clock: Arc::new(SystemClock),
             only_plans: true,

@@ -14,7 +14,7 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_bundles::Bundles;
-use olm_runtime::{Accounts, Clock, Discovery, Newest, OwnWrites, bounded, patch_as};
+use olm_runtime::{Accounts, Clock, Discovery, Edits, Newest, OwnWrites, bounded, patch_as};
 use olm_semver::ReleaseSupport;
 use serde_json::Value;
 
@@ -60,6 +60,7 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) guard: Guard,
     pub(crate) update_policies: UpdatePolicies,
+    pub(crate) edits: Edits,
     pub(crate) system_namespace: String,
     pub(crate) clock: Arc<dyn Clock>,
     /// Nothing is written: what cannot be found out is left open in the plan instead of ending the reconcile.

@@ -66,6 +66,14 @@ impl Reconciler for Extensions {
         extension.status.as_ref()?.conditions.state(Ready)
     }
 
+    fn edited(&self, extension: &ClusterExtension) -> u64 {
+        self.cx.edits.note(extension)
+    }
+
+    fn gone(&self, name: &str) {
+        self.cx.edits.forget("ClusterExtension", name);
+    }
+
     async fn reconcile(&self, extension: &ClusterExtension) -> (Next, BTreeSet<Interest>) {
         let wanted = Wanted::default();
         let (name, uid) = (extension.name_any(), extension.uid().unwrap_or_default());

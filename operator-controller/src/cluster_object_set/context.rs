@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use kube::{Api, Client, ResourceExt, api::Patch, core::DeserializeGuard, runtime::reflector::Store};
 use olm_api::{names::PROGRAM_FIELD_MANAGER, v1::ClusterObjectSet};
-use olm_runtime::{Accounts, Clock, Discovery, ObjectWriter, WatchManager, api_text, if_exists, patch_as};
+use olm_runtime::{
+    Accounts, Clock, Discovery, Edits, ObjectWriter, WatchManager, api_text, if_exists, patch_as,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,6 +27,7 @@ pub(crate) struct Context {
     pub(crate) events: Events,
     /// Names the account of revisions that name none.
     pub(crate) settings: Settings,
+    pub(crate) edits: Edits,
     pub(crate) guard: Guard,
     pub(crate) repairs: DriftRepairs,
     /// Whether permissions are checked before objects are written that could not be checked with the others.

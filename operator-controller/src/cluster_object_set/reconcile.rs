@@ -40,6 +40,18 @@ impl Reconciler for ObjectSets {
         set.status.as_ref()?.conditions.state(ConditionType::Progressing)
     }
 
+    /// That of its extension: the revision of what a person has just edited doesn't wait for newer revisions of others.
+    fn edited(&self, set: &ClusterObjectSet) -> u64 {
+        match set.owner_references().iter().find(|owner| owner.kind == "ClusterExtension") {
+            Some(owner) => self.0.edits.last(&owner.kind, &owner.name),
+            None => self.0.edits.note(set),
+        }
+    }
+
+    fn gone(&self, name: &str) {
+        self.0.edits.forget("ClusterObjectSet", name);
+    }
+
     async fn reconcile(&self, set: &ClusterObjectSet) -> (Next, BTreeSet<Interest>) {
         let wanted = Wanted::default();
         wanted.add(owners(set).into_iter().map(Interest::Owned));

@@ -10,8 +10,8 @@ use olm_api::{
 };
 use olm_bundles::Bundles;
 use olm_runtime::{
-    AccountRef, Accounts, BackoffLimits, Chance, Clock, ControllerSettings, Discovery, Metrics, ObjectWriter,
-    Reconciler, Source, WatchManager, run_controller,
+    AccountRef, Accounts, BackoffLimits, Chance, Clock, ControllerSettings, Discovery, Edits, Metrics,
+    ObjectWriter, Reconciler, Source, WatchManager, run_controller,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -187,6 +187,7 @@ impl Loops {
             settings: Settings::new(options.default_account.clone()),
             guard: self.guard.clone(),
             update_policies: UpdatePolicies::default(),
+            edits: Edits::default(),
             system_namespace: options.system_namespace.clone(),
             clock: self.clock.clone(),
             only_plans: false,
@@ -217,6 +218,7 @@ impl Loops {
             contents: shared.contents.clone(),
             events: shared.events.clone(),
             settings: shared.settings.clone(),
+            edits: shared.edits.clone(),
             guard: shared.guard.clone(),
             repairs: self.repairs.clone(),
             preflight_permissions: shared.features.preflight_permissions,

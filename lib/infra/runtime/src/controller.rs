@@ -83,6 +83,15 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Status and reason of that condition.
     fn state(object: &Self::Object) -> Option<(&str, &str)>;
 
+    /// The number of the last edit of an object that has changed, of [`Edits`](crate::Edits): what was edited last is worked
+    /// on first. 0 where the order of events decides.
+    fn edited(&self, _object: &Self::Object) -> u64 {
+        0
+    }
+
+    /// An object of this key has gone; nothing has to be known of it any more.
+    fn gone(&self, _key: &str) {}
+
     /// One reconcile; which interests wake the object from then on.
     fn reconcile(
         &self,
@@ -95,7 +104,7 @@ pub trait Reconciler: Send + Sync + 'static {
 
 /// Runs until `shutdown`; reconciles under way get 3 s to finish and are aborted then.
 ///
-/// Objects that have changed are served first, the newest change before others. Those that do not parse are logged and left
+/// Objects that have changed are served first, what was edited last before others. Those that do not parse are logged and left
 /// out; the others continue.
 pub async fn run<R: Reconciler>(
     settings: Settings,
@@ -124,6 +133,10 @@ pub async fn run<R: Reconciler>(
         while begun && running.len() < concurrency {
             let Some(next) = queue.take() else { break };
             let object = store.get(&object_ref(&next));
+            if object.is_none() {
+                queue.rank(&next, 0);
+                shared.reconciler.gone(&next);
+            }
             let uid = object.as_ref().and_then(|object| object.uid()).unwrap_or_default();
             waiting.state.lock().begin(&next, &uid);
             running.spawn(turn(next, uid, object, shared.clone()));
@@ -151,7 +164,11 @@ pub async fn run<R: Reconciler>(
             Some(change) = changes.next() => match change {
                 // All that there is comes first.
                 Ok(object) => {
-                    queue.ask(&object_key(&object), if begun { Cause::Change } else { Cause::Background });
+                    let key = object_key(&object);
+                    if let Ok(object) = &object.0 {
+                        queue.rank(&key, shared.reconciler.edited(object));
+                    }
+                    queue.ask(&key, if begun { Cause::Change } else { Cause::Background });
                 }
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
             },

@@ -8,6 +8,7 @@ mod clock;
 mod connection;
 mod controller;
 mod discovery;
+mod edits;
 mod events;
 mod fence;
 mod flags;
@@ -42,6 +43,7 @@ pub use controller::{
     Next, PANIC_REPORT, Reconciler, Settings as ControllerSettings, object_key, run as run_controller,
 };
 pub use discovery::{Discovery, DiscoveryError, Kind};
+pub use edits::Edits;
 pub use events::EventPublisher;
 pub use fence::{Fence, Lapsed};
 pub use flags::{FlagError, ProcessFlags, ProcessSettings};

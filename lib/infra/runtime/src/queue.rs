@@ -1,12 +1,13 @@
 //! Which object is worked on next, each by one worker at a time.
 //!
-//! Objects that have changed come before those that something else concerns, and the newest of them first: a person who
-//! changes one object does not wait for the thousand that were created before it. Every few turns belong to what has waited
+//! Objects that have changed come before those that something else concerns; among them those of the highest rank, and of
+//! these the newest change. Ranks say what was edited last: a person who edits one object does not wait for the thousand
+//! that were created before it, however often something happens to these. Every few turns belong to what has waited
 //! longest, so that nothing waits forever.
 
 mod metrics;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 
 use tokio::time::Instant;
 
@@ -27,15 +28,62 @@ pub(crate) enum Cause {
 /// Names of objects that are to be worked on, now or later. The order depends on nothing but the calls.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// Asked for and not taken yet, and since when; also what is asked for again while it is worked on.
-    asked: BTreeMap<String, (Instant, Cause)>,
-    /// Those of them that no worker has, in the order in which they were asked for. Entries that do not count any more are
-    /// left in them until their turn comes.
-    background: VecDeque<String>,
-    changed: VecDeque<String>,
+    /// Asked for and not taken yet; also what is asked for again while it is worked on.
+    asked: BTreeMap<String, Asked>,
+    /// Those of them that no worker has.
+    background: Line,
+    changed: Line,
+    /// Ranks of objects, where they have one.
+    ranks: HashMap<String, u64>,
+    /// How many have been lined up.
+    count: u64,
     turn: usize,
     later: BTreeMap<String, Instant>,
     metrics: QueueMetrics,
+}
+
+#[derive(Debug)]
+struct Asked {
+    since: Instant,
+    cause: Cause,
+    /// Its place in the line of its cause; none while a worker has the object.
+    place: Option<Place>,
+}
+
+/// A place in a line: the rank, then the number of those that were lined up before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    rank: u64,
+    number: u64,
+}
+
+/// Objects by their places.
+#[derive(Debug, Default)]
+struct Line {
+    names: BTreeMap<Place, String>,
+    by_age: BTreeMap<u64, Place>,
+}
+
+impl Line {
+    fn put(&mut self, place: Place, name: &str) {
+        self.names.insert(place, name.to_owned());
+        self.by_age.insert(place.number, place);
+    }
+
+    fn remove(&mut self, place: Place) {
+        self.names.remove(&place);
+        self.by_age.remove(&place.number);
+    }
+
+    /// Who has the highest rank; of several the one that came last.
+    fn highest(&self) -> Option<&String> {
+        self.names.values().next_back()
+    }
+
+    /// Who came first.
+    fn oldest(&self) -> Option<&String> {
+        self.names.get(self.by_age.values().next()?)
+    }
 }
 
 impl Queue {
@@ -43,11 +91,30 @@ impl Queue {
     pub(crate) fn new(metrics: QueueMetrics) -> Self {
         Self {
             asked: BTreeMap::new(),
-            background: VecDeque::new(),
-            changed: VecDeque::new(),
+            background: Line::default(),
+            changed: Line::default(),
+            ranks: HashMap::new(),
+            count: 0,
             turn: 0,
             later: BTreeMap::new(),
             metrics,
+        }
+    }
+
+    /// Gives an object its rank from now on; 0 is that of all others, and forgets it.
+    pub(crate) fn rank(&mut self, name: &str, rank: u64) {
+        let before = match rank {
+            0 => self.ranks.remove(name),
+            rank => self.ranks.insert(name.to_owned(), rank),
+        };
+        let Some(Asked { cause, place: Some(place), .. }) = self.asked.get_mut(name) else { return };
+        if before.unwrap_or_default() != rank {
+            let (cause, old) = (*cause, *place);
+            place.rank = rank;
+            let new = *place;
+            let line = self.line(cause);
+            line.remove(old);
+            line.put(new, name);
         }
     }
 
@@ -89,39 +156,26 @@ impl Queue {
     /// The next object to be worked on.
     pub(crate) fn take(&mut self) -> Option<String> {
         let name = self.next()?;
-        let since = self.asked.remove(&name).map(|(since, _)| since);
-        self.metrics.waited.observe(since.map(|since| since.elapsed()).unwrap_or_default().as_secs_f64());
+        if let Some(asked) = self.asked.remove(&name) {
+            if let Some(place) = asked.place {
+                self.line(asked.cause).remove(place);
+            }
+            self.metrics.waited.observe(asked.since.elapsed().as_secs_f64());
+        }
         self.export_depth();
         self.metrics.running.lock().insert(name.clone(), Instant::now());
         Some(name)
     }
 
-    /// Takes the name of the next object out of its line.
+    /// The name of the next object.
     fn next(&mut self) -> Option<String> {
-        let (asked, metrics) = (&self.asked, &self.metrics);
-        let is_in = |name: &String, line: Cause| {
-            asked.get(name).is_some_and(|(_, cause)| *cause == line)
-                && !metrics.running.lock().contains_key(name)
-        };
-        for (line, cause) in [(&mut self.background, Cause::Background), (&mut self.changed, Cause::Change)] {
-            while line.front().is_some_and(|name| !is_in(name, cause)) {
-                line.pop_front();
-            }
-            while line.back().is_some_and(|name| !is_in(name, cause)) {
-                line.pop_back();
-            }
-        }
-        let since =
-            |line: &VecDeque<String>| line.front().and_then(|name| asked.get(name)).map(|(since, _)| *since);
         self.turn = (self.turn + 1) % TURNS;
+        let (background, changed) = (self.background.oldest(), self.changed.oldest());
         if self.turn != 0 {
-            return self.changed.pop_back().or_else(|| self.background.pop_front());
+            return self.changed.highest().or(background).cloned();
         }
-        match (since(&self.background), since(&self.changed)) {
-            (Some(background), Some(changed)) if changed < background => self.changed.pop_front(),
-            (Some(_), _) => self.background.pop_front(),
-            (None, _) => self.changed.pop_front(),
-        }
+        let since = |name: &&String| self.asked.get(*name).map(|asked| asked.since);
+        background.into_iter().chain(changed).min_by_key(since).cloned()
     }
 
     /// Ends the work on an object.
@@ -130,12 +184,10 @@ impl Queue {
         if let Some(started) = started {
             self.metrics.worked.observe(started.elapsed().as_secs_f64());
         }
-        if let Some((_, cause)) = self.asked.get(name) {
-            self.line(*cause).push_back(name.to_owned());
-        }
+        self.line_up(name);
     }
 
-    fn line(&mut self, cause: Cause) -> &mut VecDeque<String> {
+    fn line(&mut self, cause: Cause) -> &mut Line {
         match cause {
             Cause::Background => &mut self.background,
             Cause::Change => &mut self.changed,
@@ -145,17 +197,32 @@ impl Queue {
     fn ask_since(&mut self, name: &str, since: Instant, cause: Cause) {
         self.later.remove(name);
         match self.asked.get_mut(name) {
-            Some((_, known)) if *known >= cause => return,
-            Some((_, known)) => *known = cause,
+            Some(asked) if asked.cause >= cause => return,
+            Some(asked) => {
+                let before = std::mem::replace(&mut asked.cause, cause);
+                if let Some(place) = asked.place.take() {
+                    self.line(before).remove(place);
+                }
+            }
             None => {
-                self.asked.insert(name.to_owned(), (since, cause));
+                self.asked.insert(name.to_owned(), Asked { since, cause, place: None });
                 self.metrics.adds.inc();
                 self.export_depth();
             }
         }
         if !self.metrics.running.lock().contains_key(name) {
-            self.line(cause).push_back(name.to_owned());
+            self.line_up(name);
         }
+    }
+
+    /// Gives an object that is asked for the last place of its line.
+    fn line_up(&mut self, name: &str) {
+        let Some(asked) = self.asked.get_mut(name) else { return };
+        self.count += 1;
+        let place = Place { rank: self.ranks.get(name).copied().unwrap_or_default(), number: self.count };
+        asked.place = Some(place);
+        let cause = asked.cause;
+        self.line(cause).put(place, name);
     }
 
     fn export_depth(&self) {
@@ -211,6 +278,31 @@ mod tests {
         let rest = all(&mut queue);
         let names: std::collections::BTreeSet<&String> = rest.iter().collect();
         assert_eq!((rest.len(), names.len()), (1991, 1991), "each once");
+    }
+
+    #[test]
+    fn what_was_edited_last_comes_before_newer_events_of_others() {
+        let mut queue = empty();
+        for (number, name) in ["first", "second", "edited"].into_iter().enumerate() {
+            queue.rank(name, number as u64 + 1);
+        }
+        for name in ["edited", "first", "second"] {
+            queue.ask(name, Change);
+        }
+        assert_eq!(queue.take().as_deref(), Some("edited"));
+        // An edit counts at once, also for what waits.
+        queue.rank("first", 4);
+        assert_eq!(queue.take().as_deref(), Some("first"));
+        queue.ask("first", Change);
+        queue.ask("new", Change);
+        queue.done("first");
+        queue.done("edited");
+        queue.ask("edited", Change);
+        assert_eq!(queue.take().as_deref(), Some("first"));
+        // One turn of four belongs to what has waited longest.
+        assert_eq!(all(&mut queue), ["second", "edited", "new"]);
+        queue.rank("edited", 0);
+        assert_eq!(queue.ranks.len(), 2, "what has gone is forgotten");
     }
 
     #[test]
