@@ -18,10 +18,14 @@ PERMISSIONS_USED ?= $(CURDIR)/target/permissions-used
 # How many cases the compatibility tests compared, and the tests that were skipped because data are absent.
 TEST_COUNTS ?= $(CURDIR)/target/test-counts
 
+# Tests wait for clusters most of their time, so more of them than there are cores run at a time.
+TEST_THREADS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 4 )))
+
 test: check-tools ## everything
 	$(CARGO) build --locked --workspace --bins
 	@rm -rf $(PERMISSIONS_USED) $(TEST_COUNTS) && mkdir -p $(dir $(PERMISSIONS_USED) $(TEST_COUNTS))
-	OLM_TEST_BUILT=1 OLM_TEST_PERMISSIONS=$(PERMISSIONS_USED) OLM_TEST_COUNTS=$(TEST_COUNTS) $(CARGO) test --locked --workspace --no-fail-fast
+	OLM_TEST_BUILT=1 OLM_TEST_PERMISSIONS=$(PERMISSIONS_USED) OLM_TEST_COUNTS=$(TEST_COUNTS) RUST_TEST_THREADS=$(TEST_THREADS) \
+		$(CARGO) test --locked --workspace --no-fail-fast
 	$(TARGET)/debug/olm-permissions-used $(PERMISSIONS_USED)
 	@sort $(TEST_COUNTS)
 	@echo "$$(grep -c '^skipped ' $(TEST_COUNTS)) tests were skipped, or parts of them."

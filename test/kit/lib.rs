@@ -45,6 +45,11 @@ pub mod world;
 
 pub use olm_test_programs::data;
 
+// Selects the features that tests want of common crates also where only programs are built, so that both share one build.
+// The test `programs_and_tests_are_built_from_the_same_crates` compares them.
+use cucumber as _;
+use proptest as _;
+
 /// A registry in memory, for everything but tests of registries themselves; those use [`distribution`].
 pub mod registry {
     pub use olm_test_registry::Registry;

@@ -88,6 +88,28 @@ fn every_dependency_is_used() {
     assert_none("dependencies that nothing uses, or only tests where they are not for tests", &unused);
 }
 
+/// Else most crates are compiled twice, which takes minutes. What differs is added to the dependencies of olm-test.
+#[test]
+fn programs_and_tests_are_built_from_the_same_crates() {
+    let crates = |edges: &str| -> BTreeSet<String> {
+        let listed = cargo(&[
+            "tree",
+            "--locked",
+            "--offline",
+            "--workspace",
+            "--prefix=none",
+            "--format={p} [{f}]",
+            "-e",
+            edges,
+        ]);
+        listed.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+    };
+    let (programs, tests) = (crates("normal,build"), crates("normal,build,dev"));
+    assert!(programs.len() > 200, "crates were not found: {programs:?}");
+    let of_tests: Vec<String> = tests.difference(&programs).cloned().collect();
+    assert_none("crates that tests want with other features, or in addition", &of_tests);
+}
+
 #[test]
 fn every_dependency_of_the_workspace_is_some_packages() {
     let workspace = read("Cargo.toml");

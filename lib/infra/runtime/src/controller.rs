@@ -5,7 +5,11 @@ use std::{
 };
 
 use futures::{FutureExt, StreamExt};
-use kube::{Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::ObjectRef};
+use kube::{
+    Resource, ResourceExt,
+    core::DeserializeGuard,
+    runtime::reflector::{ObjectRef, Store},
+};
 use serde::de::DeserializeOwned;
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -104,8 +108,8 @@ pub trait Reconciler: Send + Sync + 'static {
 
 /// Runs until `shutdown`; reconciles under way get 3 s to finish and are aborted then.
 ///
-/// Objects that have changed are served first, what was edited last before others. Those that do not parse are logged and left
-/// out; the others continue.
+/// Objects that have changed are served first, what was edited last before others. Those that do not parse are logged and
+/// left out; the others continue.
 pub async fn run<R: Reconciler>(
     settings: Settings,
     source: Source<R::Object>,
@@ -124,19 +128,12 @@ pub async fn run<R: Reconciler>(
     let (mut changes, ready) = source.into_parts();
     let waiting = interests.join();
     let mut running = JoinSet::new();
-    let mut may_begin = std::pin::pin!(async move {
-        listed.await;
-        ready.await;
-    });
+    let mut may_begin = std::pin::pin!(listed.then(|()| ready));
     let mut begun = false;
     loop {
         while begun && running.len() < concurrency {
             let Some(next) = queue.take() else { break };
             let object = store.get(&object_ref(&next));
-            if object.is_none() {
-                queue.rank(&next, 0);
-                shared.reconciler.gone(&next);
-            }
             let uid = object.as_ref().and_then(|object| object.uid()).unwrap_or_default();
             waiting.state.lock().begin(&next, &uid);
             running.spawn(turn(next, uid, object, shared.clone()));
@@ -165,9 +162,7 @@ pub async fn run<R: Reconciler>(
                 // All that there is comes first.
                 Ok(object) => {
                     let key = object_key(&object);
-                    if let Ok(object) = &object.0 {
-                        queue.rank(&key, shared.reconciler.edited(object));
-                    }
+                    queue.rank(&key, shared.edited(&store, &object));
                     queue.ask(&key, if begun { Cause::Change } else { Cause::Background });
                 }
                 Err(error) => tracing::debug!(controller = name, %error, "watch interrupted"),
@@ -230,6 +225,18 @@ impl<R> Shared<R> {
     }
 }
 
+impl<R: Reconciler> Shared<R> {
+    /// The number of the last edit of an object that has changed; 0 if it has gone.
+    fn edited(
+        &self,
+        store: &Store<DeserializeGuard<R::Object>>,
+        object: &DeserializeGuard<R::Object>,
+    ) -> u64 {
+        let known = object.0.as_ref().ok().filter(|_| store.get(&object_ref(&object_key(object))).is_some());
+        known.map_or(0, |object| self.reconciler.edited(object))
+    }
+}
+
 /// The turn of an object is over.
 struct Ended<I> {
     name: String,
@@ -250,6 +257,7 @@ async fn turn<R: Reconciler>(
         shared.metrics.objects().gone(&R::Object::kind(&()), &name);
         // Another one of its name begins anew.
         shared.backoff.succeeded(&name);
+        shared.reconciler.gone(&name);
         return Ended { name, uid, again: Again::Never, interests: Some(BTreeSet::new()) };
     };
     let (again, interests) = one(object, shared).await;
