@@ -1,16 +1,20 @@
-//! Compares the cluster's policies with ours, at the start, when one of them changes, and every hour.
+//! Compares the cluster's policies with ours, whenever their watches show others.
 //!
 //! Until they have been compared nothing is known of them, which is another answer than that they are in force.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, future::ready, sync::Arc, time::Duration};
 
-use futures::StreamExt as _;
+use futures::{StreamExt as _, stream::BoxStream};
 use k8s_openapi::{
     Resource as _,
     api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
 };
-use kube::{Api, Client, Resource, api::PartialObjectMeta, runtime::watcher::Event};
-use olm_runtime::{Backoff, BackoffLimits, Chance, api_text, bounded};
+use kube::{
+    Api, Client, Resource, ResourceExt as _,
+    runtime::watcher::{self, Event},
+};
+use olm_object::text;
+use olm_runtime::{Chance, api_text, bounded};
 use parking_lot::RwLock;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -22,10 +26,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Known,
-    watched::{Changes, add},
-};
+use super::Known;
 use crate::{
     admission::{
         DELETION_GUARD, DELETION_POLICY, EXTENSION_ANNOTATIONS, EXTENSION_RECORDS, NAMES, OBJECT_SET_OWNER,
@@ -34,14 +35,8 @@ use crate::{
     events::Events,
 };
 
-/// Between two comparisons when nothing happens.
-const INTERVAL: Duration = Duration::from_hours(1);
-/// Waits between two attempts to compare, while that fails.
-const RETRY: BackoffLimits = BackoffLimits { first: Duration::from_secs(1), longest: Duration::from_mins(1) };
 /// How long it may take to compare before that is reported.
 pub(crate) const MOMENT: Duration = Duration::from_secs(30);
-/// Changes that come together, as when a manifest is applied, are looked at once.
-const GATHER: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PolicyLabel {
@@ -209,16 +204,18 @@ pub(crate) async fn run(
     changed: impl Fn(),
     stop: CancellationToken,
 ) {
-    let mut sightings = Changes::new();
-    add(&mut sightings, &client, chance, sightings_of::<ValidatingAdmissionPolicy>());
-    add(&mut sightings, &client, chance, sightings_of::<ValidatingAdmissionPolicyBinding>());
-    let backoff = Backoff::new(RETRY);
+    let policies = specs_of::<ValidatingAdmissionPolicy>(&client, chance);
+    let bindings = specs_of::<ValidatingAdmissionPolicyBinding>(&client, chance);
+    let mut shown = futures::stream::select(policies, bindings);
+    let mut live = BTreeMap::new();
     let mut reported = false;
-    loop {
-        let (wait, versions) = match compare(&client, system_namespace).await {
-            Ok(Compared { missing, versions }) => {
-                backoff.succeeded(&());
-                reported = false;
+    while let Some(Some(Shown { kind, specs })) = stop.run_until_cancelled(shown.next()).await {
+        let compared = specs.and_then(|specs| {
+            live.insert(kind, specs);
+            (live.len() == KINDS.len()).then(|| compare(system_namespace, &live)).transpose()
+        });
+        match compared {
+            Ok(Some(missing)) => {
                 let (fresh, differs) = guard.set(missing);
                 for (name, text) in fresh {
                     tracing::error!(policy = name, "{text}");
@@ -227,28 +224,16 @@ pub(crate) async fn run(
                 if differs {
                     changed();
                 }
-                (INTERVAL, Some(versions))
             }
+            Ok(None) => {}
+            // What was shown last still holds, as far as is known.
+            Err(error) if live.len() == KINDS.len() => tracing::debug!(kind, error, "watch interrupted"),
             Err(error) => {
-                let wait = backoff.failed((), chance.fraction());
-                tracing::warn!(
-                    error,
-                    retry_in_seconds = wait.as_secs_f32(),
-                    "admission policies could not be compared"
-                );
+                tracing::warn!(kind, error, "admission policies could not be compared");
                 guard.doubt(&error);
                 if !std::mem::replace(&mut reported, guard.is_unknown()) && reported {
                     changed();
                 }
-                (wait, None)
-            }
-        };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(wait) => {}
-            () = change(&mut sightings, versions.as_ref()) => {
-                guard.doubt("a policy has just changed");
-                tokio::time::sleep(GATHER).await;
             }
         }
     }
@@ -257,62 +242,59 @@ pub(crate) async fn run(
 /// The kinds that are compared.
 const KINDS: [&str; 2] = [ValidatingAdmissionPolicy::KIND, ValidatingAdmissionPolicyBinding::KIND];
 
-/// The resourceVersions of our policies or bindings that exist, by name.
-type Versions = BTreeMap<String, String>;
+/// The specs of our policies or bindings that exist, by name.
+type Specs = BTreeMap<String, Value>;
 
-/// What a watch shows of the policies or of the bindings.
-enum Sighting {
-    /// All of them were listed.
-    Listed(&'static str, Versions),
-    /// One of ours has changed.
-    Changed,
+/// What a watch shows of a kind, or why it shows nothing.
+struct Shown {
+    kind: &'static str,
+    specs: Result<Specs, String>,
 }
 
-/// Reads the events of a watch of a kind.
-fn sightings_of<K: k8s_openapi::Resource>()
--> impl FnMut(Event<PartialObjectMeta<K>>) -> Option<Sighting> + Send + 'static {
-    let mut listed = Versions::new();
-    let ours = |object: PartialObjectMeta<K>| {
-        let name = object.metadata.name.filter(|name| NAMES.contains(&name.as_str()))?;
-        Some((name, object.metadata.resource_version.unwrap_or_default()))
-    };
-    move |event| match event {
-        Event::Init => {
-            listed.clear();
-            None
-        }
-        Event::InitApply(object) => {
-            listed.extend(ours(object));
-            None
-        }
-        Event::InitDone => Some(Sighting::Listed(K::KIND, std::mem::take(&mut listed))),
-        Event::Apply(object) | Event::Delete(object) => ours(object).map(|_| Sighting::Changed),
-    }
-}
-
-/// Waits until the watches show others than those that were `compared`: also what changed before a watch began, or
-/// while it was interrupted, which only its list shows.
-async fn change(sightings: &mut Changes<Sighting>, compared: Option<&BTreeMap<&'static str, Versions>>) {
-    while let Some(sighting) = sightings.next().await {
-        match sighting {
-            Sighting::Changed => return,
-            // Without a comparison the next one is due soon anyway.
-            Sighting::Listed(kind, versions) => {
-                if compared.is_some_and(|compared| compared.get(kind) != Some(&versions)) {
-                    return;
-                }
+/// What a watch shows of a kind, whenever that is something else.
+fn specs_of<K>(client: &Client, chance: &Chance) -> BoxStream<'static, Shown>
+where
+    K: k8s_openapi::Resource
+        + Resource<DynamicType = ()>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Serialize
+        + Send
+        + 'static,
+{
+    let (mut known, mut listed) = (Specs::new(), Specs::new());
+    let shown = chance.watch(Api::<K>::all(client.clone()), watcher::Config::default());
+    let specs = shown.filter_map(move |event| {
+        let ours = |object: &K| NAMES.contains(&object.name_any().as_str());
+        let shown = match event {
+            Ok(Event::InitApply(object)) => {
+                listed.extend(ours(&object).then(|| (object.name_any(), spec(&object))));
+                None
             }
-        }
-    }
-    std::future::pending::<()>().await;
+            Ok(Event::InitDone) => {
+                known = std::mem::take(&mut listed);
+                Some(Ok(known.clone()))
+            }
+            Ok(Event::Apply(object)) if ours(&object) => {
+                known.insert(object.name_any(), spec(&object));
+                Some(Ok(known.clone()))
+            }
+            Ok(Event::Delete(object)) => known.remove(&object.name_any()).map(|_| Ok(known.clone())),
+            Ok(Event::Init) => {
+                listed.clear();
+                None
+            }
+            Ok(Event::Apply(_)) => None,
+            Err(error) => Some(Err(error.to_string())),
+        };
+        ready(shown.map(|specs| Shown { kind: K::KIND, specs }))
+    });
+    specs.boxed()
 }
 
-/// What a comparison has found.
-struct Compared {
-    /// The policies that are not as they should be, and what is wrong with each.
-    missing: BTreeMap<&'static str, String>,
-    /// What was compared, of each kind.
-    versions: BTreeMap<&'static str, Versions>,
+fn spec(object: &impl Serialize) -> Value {
+    serde_json::to_value(object).map(|mut object| object["spec"].take()).unwrap_or_default()
 }
 
 /// The policies that are not as they should be, and what is wrong with each.
@@ -323,48 +305,42 @@ pub async fn missing(
     client: &Client,
     system_namespace: &str,
 ) -> Result<BTreeMap<&'static str, String>, String> {
-    compare(client, system_namespace).await.map(|compared| compared.missing)
+    let policies = read::<ValidatingAdmissionPolicy>(client).await?;
+    let bindings = read::<ValidatingAdmissionPolicyBinding>(client).await?;
+    compare(system_namespace, &KINDS.into_iter().zip([policies, bindings]).collect())
+}
+
+async fn read<K>(client: &Client) -> Result<Specs, String>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize,
+{
+    let (api, mut specs) = (Api::<K>::all(client.clone()), Specs::new());
+    for name in NAMES {
+        let object = bounded(api.get_opt(name)).await.map_err(|e| api_text(&e))?;
+        specs.extend(object.map(|object| (name.to_owned(), spec(&object))));
+    }
+    Ok(specs)
 }
 
 /// Compares the cluster's policies with those of the manifests.
-async fn compare(client: &Client, system_namespace: &str) -> Result<Compared, String> {
+fn compare(
+    system_namespace: &str,
+    live: &BTreeMap<&str, Specs>,
+) -> Result<BTreeMap<&'static str, String>, String> {
     let wanted = objects(system_namespace).map_err(|e| e.to_string())?;
-    let spec = |kind: &str, name: &str| {
-        let object = wanted.iter().find(|o| o["kind"] == kind && o["metadata"]["name"] == name);
-        object.map_or(Value::Null, |object| object["spec"].clone())
-    };
     let mut missing = BTreeMap::new();
-    let mut versions: BTreeMap<_, _> = KINDS.map(|kind| (kind, Versions::new())).into();
-    for name in NAMES {
-        let policy = present::<ValidatingAdmissionPolicy>(client, name).await?;
-        let binding = present::<ValidatingAdmissionPolicyBinding>(client, name).await?;
-        for (kind, present) in KINDS.into_iter().zip([policy, binding]) {
-            let version = present.as_ref().and_then(|object| object["metadata"]["resourceVersion"].as_str());
-            versions.entry(kind).or_default().extend(version.map(|v| (name.to_owned(), v.to_owned())));
-            let wrong = match present {
-                None => format!("{kind} {name:?} is absent"),
-                Some(object) if object["spec"] != spec(kind, name) => {
-                    format!("{kind} {name:?} differs from the manifests")
-                }
-                Some(_) => continue,
-            };
-            missing.entry(name).or_insert(wrong);
-        }
+    for object in &wanted {
+        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+        let name = NAMES.into_iter().find(|known| *known == name);
+        let (Some(name), Some(live)) = (name, live.get(kind)) else { continue };
+        let wrong = match live.get(name) {
+            None => format!("{kind} {name:?} is absent"),
+            Some(spec) if *spec != object["spec"] => format!("{kind} {name:?} differs from the manifests"),
+            Some(_) => continue,
+        };
+        missing.entry(name).or_insert(wrong);
     }
-    Ok(Compared { missing, versions })
-}
-
-async fn present<K>(client: &Client, name: &str) -> Result<Option<Value>, String>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::ClusterResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned
-        + Serialize,
-{
-    let api: Api<K> = Api::all(client.clone());
-    let object = bounded(api.get_opt(name)).await.map_err(|e| api_text(&e))?;
-    object.map(serde_json::to_value).transpose().map_err(|e| e.to_string())
+    Ok(missing)
 }
 
 #[cfg(test)]

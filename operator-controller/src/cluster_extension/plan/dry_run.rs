@@ -24,7 +24,7 @@ use super::{AccountClient, Draft, refused};
 use crate::facts::readable;
 use crate::{
     cluster_extension::{Context, observe::Observed, report::Cause},
-    cluster_object_set::content::LoadedPhase,
+    cluster_object_set::content::{Item, LoadedPhase},
     deletion_policy::extension::asked,
 };
 
@@ -40,7 +40,7 @@ pub(super) async fn objects(
     (draft, served): (&Draft, &[Phase]),
     known: &[(i64, Vec<LoadedPhase>)],
 ) -> (Section<Vec<ObjectPlan>>, Section<DryRun>, Option<Cause>) {
-    let rolled_out: BTreeSet<ObjectKey> = objects_of(known).map(|(_, o)| ObjectKey::of(o)).collect();
+    let rolled_out: BTreeSet<ObjectKey> = items(known).map(|(_, item)| item.known.key.clone()).collect();
     let answers = answers(&Questions {
         account: asker.as_ref().ok(),
         reader,
@@ -56,11 +56,11 @@ pub(super) async fn objects(
             answered.add(key.to_string(), verdict);
         }
         let note = collision(cx, observed, desired, &answer.found);
-        let mut same = objects_of(known).filter(|(_, old)| ObjectKey::of(old).same_object(&key));
+        let mut same = items(known).filter(|(_, old)| old.known.key.same_object(&key));
         plans.push(object_plan(&ObjectFacts {
             phase,
             desired: Some(desired),
-            old: same.next().map(|(_, old)| old),
+            old: same.next().map(|(_, old)| old.object()),
             found: answer.found,
             would_be: answer.would_be.as_ref(),
             note,
@@ -99,9 +99,10 @@ fn collision(cx: &Context, observed: &Observed<'_>, desired: &Value, found: &Fou
         .then(|| "it is there already and is not the extension's: the roll-out stops at it".to_owned())
 }
 
-fn objects_of(contents: &[(i64, Vec<LoadedPhase>)]) -> impl Iterator<Item = (&str, &Value)> {
+/// The objects of active revisions with the names of their phases.
+fn items(contents: &[(i64, Vec<LoadedPhase>)]) -> impl Iterator<Item = (&str, &Item)> {
     let phases = contents.iter().flat_map(|(_, phases)| phases);
-    phases.flat_map(|phase| phase.items.iter().map(|item| (phase.name.as_str(), item.object())))
+    phases.flat_map(|phase| phase.items.iter().map(|item| (phase.name.as_str(), item)))
 }
 
 /// Objects with the names of their phases.
@@ -131,16 +132,16 @@ fn removed(contents: &[(i64, Vec<LoadedPhase>)], draft: &Draft, policy: Deletion
     let mut seen: Vec<ObjectKey> =
         draft.phases.iter().flat_map(|phase| &phase.objects).map(ObjectKey::of).collect();
     let mut plans = Vec::new();
-    for (phase, old) in objects_of(contents) {
-        let key = ObjectKey::of(old);
-        if seen.iter().any(|other| other.same_object(&key)) {
+    for (phase, item) in items(contents) {
+        let key = &item.known.key;
+        if seen.iter().any(|other| other.same_object(key)) {
             continue;
         }
-        let kept = policy.keeps_when_dropped(&key);
-        seen.push(key);
-        let found = Found::Absent;
+        seen.push(key.clone());
+        let (old, found) = (Some(item.object()), Found::Absent);
+        let kept = policy.keeps_when_dropped(key);
         let note = kept.then(|| "the deletion policy keeps it".to_owned());
-        let facts = ObjectFacts { phase, desired: None, old: Some(old), found, would_be: None, note };
+        let facts = ObjectFacts { phase, desired: None, old, found, would_be: None, note };
         plans.push(object_plan(&facts));
     }
     plans

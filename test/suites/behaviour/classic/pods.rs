@@ -101,7 +101,11 @@ async fn a_second_pod_polls_the_image_and_takes_over_if_it_got_another_one() -> 
     // A Pod that comes to nothing.
     let update = run.pod(POLLS).await?;
     ensure!(update.labels()["olm.catalogSource"].is_empty(), "clients are led to it");
-    ensure!(run.source.status().await?.latest_image_registry_poll.is_some(), "no time of the poll");
+    wait::until("the time of the poll", DEADLINE, || async {
+        let polled = run.source.status().await?.latest_image_registry_poll.is_some();
+        wait::check(polled, || "there is none".to_owned())
+    })
+    .await?;
     run.set(&update, json!({"phase": "Failed"})).await?;
     let failed = format!("update pod {} in a Failed state: deleted update pod", update.name_any());
     wait::until("the failure", DEADLINE, || async {
