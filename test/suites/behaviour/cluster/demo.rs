@@ -43,7 +43,7 @@ impl World {
         let files = ["missing", "contexts", "clusters"].map(|name| folder.join(name));
         std::fs::write(&files[1], serde_json::to_string(&contexts)?)?;
         std::fs::write(&files[2], serde_json::to_string(&clusters)?)?;
-        let before = objects(&cluster).await?;
+        let before = settled(&cluster).await?;
         Ok(Self { list: std::env::join_paths(&files)?, cluster, before })
     }
 
@@ -123,6 +123,21 @@ async fn objects(cluster: &Cluster) -> Result<BTreeSet<String>> {
         format!("{kind} {namespace}/{name} {uid}")
     });
     Ok(named.filter(|name| !name.starts_with("Event ") || name.contains("lighthouse")).collect())
+}
+
+/// The objects once none has come or gone for two seconds: a cluster that has just been started makes some of its own.
+async fn settled(cluster: &Cluster) -> Result<BTreeSet<String>> {
+    let mut known = objects(cluster).await?;
+    let deadline = Instant::now() + DEADLINE;
+    while Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let now = objects(cluster).await?;
+        if now == known {
+            return Ok(now);
+        }
+        known = now;
+    }
+    anyhow::bail!("the cluster does not come to rest")
 }
 
 /// Process IDs and commands of a demo.
