@@ -121,10 +121,11 @@ CYCLONEDX = 0.5.9
 # --tag, --repository and --builder of olm-release.
 RELEASE_FLAGS ?=
 
-# olm-release is built with the programs, as the packer of the images is. It builds those of other platforms itself.
+# olm-release is built with the programs, as the packer of the images is, and they know the commit that it gives them: with
+# another one it would link olm a second time. It builds those of other platforms itself.
 release: check-rust ## programs, images, chart, manifests, bills of materials, provenance and checksums, in target/dist
 	@$(NEED); need cargo-cyclonedx "cargo install --locked cargo-cyclonedx@$(CYCLONEDX)"; $$ok
-	@$(STATIC) $(CARGO) build --locked --target $(HOST) --profile $(RELEASE_PROFILE) \
+	@OLM_COMMIT=$$(git rev-parse HEAD) $(STATIC) $(CARGO) build --locked --target $(HOST) --profile $(RELEASE_PROFILE) \
 		-p operator-controller -p catalogd -p olm-classic -p olm-cli -p olm-release --bin olm-release $(PROGRAMS:%=--bin %)
 	@$(STATIC) $(TARGET)/$(HOST)/$(RELEASE_PROFILE:dev=debug)/olm-release --out target/dist \
 		--profile $(RELEASE_PROFILE) --prefix $(IMAGE_PREFIX) $(RELEASE_FLAGS)

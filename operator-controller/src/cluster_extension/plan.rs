@@ -68,6 +68,8 @@ pub(crate) struct Planned {
     pub(crate) draft: Draft,
     pub(crate) number: i64,
     pub(crate) crd_changes: Option<String>,
+    /// The CRD that is created before anything else, without a dry run.
+    pub(crate) created_first: Option<String>,
     /// What keeps it from being carried out.
     pub(crate) obstacle: Option<Cause>,
     /// Sentences for `Ready`.
@@ -116,6 +118,9 @@ pub(crate) async fn plan(
         permissions::missing(cx, &client, (account, &draft), &served, &revision).await
     };
     obstacle = obstacle.or(refusal);
+    // Only with the first revision nothing is there that could be left half changed.
+    let is_first = !cx.only_plans && contents.as_ref().is_ok_and(Vec::is_empty);
+    let first = is_first.then(|| dry_run::costliest(&served)).flatten();
     let (objects, dry_run) = if is_blocked(&obstacle) {
         (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE))
     } else {
@@ -125,10 +130,12 @@ pub(crate) async fn plan(
         let reader = if cx.only_plans { cx.controller() } else { reviewer };
         let known = contents.as_deref().unwrap_or_default();
         let (objects, dry_run, refusal) =
-            dry_run::objects(cx, observed, (&asker, &reader), (&draft, &served), known).await;
+            dry_run::objects(cx, observed, (&asker, &reader), (&draft, &served), (known, first.as_ref()))
+                .await;
         obstacle = obstacle.or(refusal);
         (objects, dry_run)
     };
+    let created_first = first.map(|key| key.name);
     drop(served);
     let old = contents.as_ref().map_err(Clone::clone).map(|contents| installed(contents, revisions));
     let new = || draft.phases.iter().flat_map(|phase| &phase.objects);
@@ -157,7 +164,15 @@ pub(crate) async fn plan(
         refusal: None,
         notes: notes.clone(),
     };
-    Ok(Planned { plan: plan.sorted(), draft, number, crd_changes: changes.recorded(), obstacle, notes })
+    Ok(Planned {
+        plan: plan.sorted(),
+        draft,
+        number,
+        crd_changes: changes.recorded(),
+        created_first,
+        obstacle,
+        notes,
+    })
 }
 
 async fn account_client(cx: &Context, account: &AccountRef) -> Result<AccountClient, Cause> {

@@ -47,6 +47,9 @@ use crate::{
 pub(super) const FINALIZERS: [&str; 2] =
     [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
 
+/// How long pulls usually take, from when the extension was written last.
+const PULL_USUAL: Duration = Duration::from_secs(1);
+
 /// The controller of ClusterExtensions.
 pub(crate) struct Extensions {
     cx: Context,
@@ -133,6 +136,9 @@ impl Extensions {
             report.notes.push(why);
             report.resumes = report.resumes.into_iter().chain([at]).min();
         }
+        if let Some(left) = self.postponed(extension, &report) {
+            return Next::After(left);
+        }
         if report.outcome != Outcome::Recorded {
             let after = status(extension, &report, now);
             if let Err(error) = self.write_status(extension, after, &report).await {
@@ -140,6 +146,13 @@ impl Extensions {
             }
         }
         requeue(&report, now)
+    }
+
+    /// How long a pull is not reported yet: most are over before anybody reads of them.
+    fn postponed(&self, extension: &ClusterExtension, report: &Report) -> Option<Duration> {
+        let since =
+            self.objects.since(extension).filter(|_| matches!(report.outcome, Outcome::Pulling(_)))?;
+        PULL_USUAL.checked_sub(since).filter(|left| !left.is_zero())
     }
 
     /// Observes, decides and acts.

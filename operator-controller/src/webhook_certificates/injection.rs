@@ -84,8 +84,8 @@ impl Injection {
     }
 
     /// Whether the live object has the bundles, kept by their own field manager.
-    pub(crate) fn is_done(&self, live: &Value) -> bool {
-        self.is_trusted(live) && is_kept(live)
+    pub(crate) fn is_kept(&self, live: &Value) -> bool {
+        self.is_trusted(live) && is_applied(live)
     }
 
     /// Whether the live object has the bundles.
@@ -98,7 +98,7 @@ impl Injection {
 }
 
 /// Whether our field manager has applied a bundle.
-fn is_kept(live: &Value) -> bool {
+fn is_applied(live: &Value) -> bool {
     let managers = live.pointer("/metadata/managedFields").and_then(Value::as_array);
     managers.into_iter().flatten().any(|entry| {
         entry["manager"] == WEBHOOK_CERTIFICATES_FIELD_MANAGER
@@ -187,12 +187,12 @@ mod tests {
             let mut filled = injection.fill(&object);
             assert_eq!(filled.pointer(pointer), Some(&json!("QQ==")));
             assert_eq!(injection.patch(&object).pointer(pointer), Some(&json!("QQ==")));
-            assert!(injection.is_trusted(&filled) && !injection.is_done(&filled));
+            assert!(injection.is_trusted(&filled) && !injection.is_kept(&filled));
             filled["metadata"]["managedFields"] = json!([{
                 "manager": WEBHOOK_CERTIFICATES_FIELD_MANAGER, "operation": "Apply",
                 "fieldsV1": {"f:caBundle": {}},
             }]);
-            assert!(injection.is_done(&filled));
+            assert!(injection.is_kept(&filled));
         }
         assert!(!bundles().injection(&crd()).unwrap().fits(&json!({})));
     }

@@ -31,14 +31,17 @@ use crate::{
 /// Asks for the metadata of an object alone.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
+/// Bytes of a CRD from which on its dry run is spared.
+const COSTLY_BYTES: usize = 64 << 10;
+
 /// What becomes of the objects, the answers to the dry run, and why these keep the revision from being made. `known` is
-/// what the active revisions consist of.
+/// what the active revisions consist of; there is no dry run of `first`.
 pub(super) async fn objects(
     cx: &Context,
     observed: &Observed<'_>,
     (asker, reader): (&AccountClient, &Client),
     (draft, served): (&Draft, &[Phase]),
-    known: &[(i64, Vec<LoadedPhase>)],
+    (known, first): (&[(i64, Vec<LoadedPhase>)], Option<&ObjectKey>),
 ) -> (Section<Vec<ObjectPlan>>, Section<DryRun>, Option<Cause>) {
     let rolled_out: BTreeSet<ObjectKey> = items(known).map(|(_, item)| item.known.key.clone()).collect();
     let answers = answers(&Questions {
@@ -47,6 +50,7 @@ pub(super) async fn objects(
         discovery: &cx.discovery,
         phases: served,
         rolled_out: &rolled_out,
+        first,
     })
     .await;
     let (mut plans, mut answered) = (Vec::new(), DryRun::default());
@@ -74,6 +78,14 @@ pub(super) async fn objects(
         Err(why) => Section::unknown(why.as_str()),
     };
     (Section::Known(plans), answered, refusal)
+}
+
+/// The largest CRD, if it is large: a dry run costs the API server as much as its creation, up to a quarter of a second.
+pub(super) fn costliest(phases: &[Phase]) -> Option<ObjectKey> {
+    let crds =
+        pairs(phases).map(|(_, object)| (ObjectKey::of(object), object)).filter(|(key, _)| key.is_crd());
+    let sized = crds.map(|(key, crd)| (crd.to_string().len(), key));
+    sized.filter(|(bytes, _)| *bytes >= COSTLY_BYTES).max().map(|(_, key)| key)
 }
 
 /// A sentence about an object that has another owner.
@@ -158,6 +170,9 @@ struct Questions<'a> {
     /// Objects of the revisions that are active. What the new revision itself brings a kind or a namespace for can
     /// be there only if one of them has it.
     rolled_out: &'a BTreeSet<ObjectKey>,
+    /// What is created before anything else, if it is new: that is the question, and the answer comes before anything is half
+    /// done.
+    first: Option<&'a ObjectKey>,
 }
 
 impl Questions<'_> {
@@ -236,6 +251,10 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
     let Some(account) = about.account else {
         return Answer::without_dry_run(get(about.reader, &kind, &key).await);
     };
+    if about.first == Some(&key) && matches!(get(about.reader, &kind, &key).await, Found::Absent) {
+        let verdict = DryRunVerdict::Deferred("it is created before anything else".to_owned());
+        return Answer { verdict: Some(verdict), ..Answer::without_dry_run(Found::Absent) };
+    }
     let api = kind.api(account, &key.namespace);
     let answer = ask(account, &api, &key, object, about.is_rolled_out(&key)).await;
     let is_new = matches!(answer, Ok(None));

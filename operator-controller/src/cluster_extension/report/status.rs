@@ -66,7 +66,7 @@ pub(crate) fn status(
         (Some(revisions), error) => {
             // Nothing has failed while the first bundle is pulled, which is what the reason would say.
             if report.pulling().is_none() || writer.conditions.find(Installed).is_some() {
-                installed(&mut writer, revisions);
+                installed(&mut writer, revisions, report.created().is_some());
             }
             platform(&mut writer, report.platform.as_ref());
             if let Some(found) = &report.deprecations {
@@ -128,15 +128,16 @@ fn failure(writer: &mut ConditionWriter<'_>, error: &StepError) {
     }
 }
 
-fn installed(writer: &mut ConditionWriter<'_>, revisions: &Revisions) {
+fn installed(writer: &mut ConditionWriter<'_>, revisions: &Revisions, has_begun: bool) {
     if let Some(revision) = revisions.installed() {
         let message = format!("Installed bundle {} successfully", revision.bundle.reference);
         writer.put(Installed, True, Reason::Succeeded, &message);
         return;
     }
-    let healthy = revisions.rolling_out().last().is_some_and(|latest| {
+    let is_rolling_out = |latest: &&Revision| {
         latest.condition(Progressing).is_none_or(|c| c.reason != Reason::Retrying.as_str())
-    });
+    };
+    let healthy = has_begun || revisions.rolling_out().last().is_some_and(is_rolling_out);
     let reason = if healthy { Reason::Absent } else { Reason::Failed };
     writer.put(Installed, False, reason, "No bundle installed");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kube::{Client, Resource, ResourceExt};
 use olm_api::{
     ConditionType, Reason,
-    names::{CRD_CHANGES_ANNOTATION, OWNER_NAME_LABEL},
+    names::{CRD_CHANGES_ANNOTATION, CREATED_FIRST_ANNOTATION, OWNER_NAME_LABEL},
     v1::{ClusterObjectSet, CollisionProtection, ProgressionProbe},
 };
 use olm_object::{ObjectKey, text};
@@ -53,6 +53,8 @@ pub(crate) struct Executor<'a> {
     rolling_out: bool,
     /// Whether the revision has missed its deadline.
     late: bool,
+    /// Name of the CRD that comes before everything else, until the revision has rolled out.
+    first: Option<&'a str>,
 }
 
 /// Objects that a sentence names.
@@ -107,6 +109,7 @@ fn health(check: Check) -> State {
 impl<'a> Executor<'a> {
     pub(crate) fn new(cx: &'a Context, observed: &Observed<'a>, siblings: Siblings) -> Self {
         let set = observed.set;
+        let annotation = |name| set.annotations().get(name).map(String::as_str);
         Self {
             cx,
             client: observed.client.clone(),
@@ -123,9 +126,10 @@ impl<'a> Executor<'a> {
             probes: &set.spec.progression_probes,
             awaited: BTreeSet::new(),
             ca_bundles: CaBundles::default(),
-            crd_changes: CrdChanges::read(set.annotations().get(CRD_CHANGES_ANNOTATION).map(String::as_str)),
+            crd_changes: CrdChanges::read(annotation(CRD_CHANGES_ANNOTATION)),
             rolling_out: is_rolling_out(set),
             late: is_late(set),
+            first: annotation(CREATED_FIRST_ANNOTATION).filter(|_| !has_succeeded(set)),
         }
     }
 
@@ -133,9 +137,24 @@ impl<'a> Executor<'a> {
     /// objects that were changed.
     pub(crate) async fn roll_out(&self, phases: &[LoadedPhase]) -> (Outcome, BTreeSet<ObjectKey>) {
         let mut changed = BTreeSet::new();
+        let is_first = |item: &&Item| item.known.key.is_crd() && self.first == Some(&item.known.key.name);
+        let mut first = None;
+        for (index, phase) in phases.iter().enumerate().filter(|_| self.first.is_some()) {
+            let Some(item) = phase.items.iter().find(is_first) else { continue };
+            let (state, written) = self.bring(item).await;
+            let outcome = summary(index, std::slice::from_ref(&state));
+            changed.extend(written.clone());
+            if !matches!(outcome, Outcome::Complete | Outcome::Incomplete { awaits_deletion: false, .. }) {
+                return (outcome, changed);
+            }
+            first = Some((state, written));
+        }
         for (index, phase) in phases.iter().enumerate() {
             let mut objects = Vec::with_capacity(phase.items.len());
-            objects.extend(phase.items.iter().map(|item| self.bring(item)));
+            objects.extend(phase.items.iter().map(|item| {
+                let brought = first.take_if(|((key, _), _)| *key == item.known.key);
+                async { if let Some(brought) = brought { brought } else { self.bring(item).await } }
+            }));
             let done = concurrently(REQUESTS, objects).await;
             let (states, written): (Vec<_>, Vec<_>) = done.into_iter().unzip();
             changed.extend(written.into_iter().flatten());
@@ -185,7 +204,7 @@ impl<'a> Executor<'a> {
             _ => self.step(&target, shown, item.protection, applied.as_deref()).await?,
         };
         let failures = evaluate(self.probes, &current);
-        let waits = injection.filter(|injection| !injection.is_done(&current));
+        let waits = injection.filter(|injection| !injection.is_trusted(&current));
         let waits = waits.map(|_| "waits for the CA bundle of its webhook".to_owned());
         let applied = if written { Some(observation_digest(&current, &desired)) } else { applied };
         let [uid, resource_version] =
@@ -268,7 +287,7 @@ impl<'a> Executor<'a> {
             }
         };
         let injected = match current {
-            Ok(current) => target.inject(current).await,
+            Ok(current) => target.complete(current).await,
             Err(error) => Err(error),
         };
         Ok(injected.map(|current| {

@@ -29,28 +29,32 @@ impl Target<'_> {
     /// Applies the version that was read, or that the patch has made of it. Revisions share a field manager: without the
     /// version, an older one that has not seen the newer one take the object over would take it back.
     pub(super) async fn apply(&self, metadata_patch: Vec<Value>, live: Value) -> Result<Value, kube::Error> {
-        let current = if !metadata_patch.is_empty() {
+        let mut current = live;
+        if !metadata_patch.is_empty() {
             let patch =
                 serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
             let params = patch_as(OBJECT_FIELD_MANAGER);
-            patch_json(&self.api, &self.key.name, &params, &Patch::Json::<()>(patch)).await?
-        } else if self.injection.is_some_and(|injection| injection.fits(&live)) {
-            // Kept by its own manager first, so that this apply does not take it away for a moment.
-            self.inject(live).await?
-        } else {
-            live
-        };
+            current = patch_json(&self.api, &self.key.name, &params, &Patch::Json::<()>(patch)).await?;
+        }
+        // A bundle that came with the creation is kept by its own manager first, so that this apply does not take it away.
+        if self.injection.is_some_and(|injection| injection.fits(&current) && !injection.is_kept(&current)) {
+            current = self.inject(current).await?;
+        }
         let mut desired = self.desired.clone();
         desired["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
         let params = PatchParams::apply(OBJECT_FIELD_MANAGER).force();
         patch_json(&self.api, &self.key.name, &params, &Patch::Apply(desired)).await
     }
 
-    /// Gives its webhooks their CA bundle, under a field manager of its own.
-    pub(super) async fn inject(&self, current: Value) -> Result<Value, kube::Error> {
-        let Some(injection) = self.injection.filter(|injection| !injection.is_done(&current)) else {
-            return Ok(current);
-        };
+    /// Gives its webhooks their CA bundle, unless they have it.
+    pub(super) async fn complete(&self, current: Value) -> Result<Value, kube::Error> {
+        let is_complete = self.injection.is_none_or(|injection| injection.is_trusted(&current));
+        if is_complete { Ok(current) } else { self.inject(current).await }
+    }
+
+    /// Writes its CA bundle under a field manager of its own.
+    async fn inject(&self, current: Value) -> Result<Value, kube::Error> {
+        let Some(injection) = self.injection else { return Ok(current) };
         let params = PatchParams::apply(WEBHOOK_CERTIFICATES_FIELD_MANAGER).force();
         let patch = Patch::Apply(injection.patch(self.desired));
         patch_json(&self.api, &self.key.name, &params, &patch).await

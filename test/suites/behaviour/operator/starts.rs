@@ -127,7 +127,7 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
         "list configmaps olmv1-system/",
         "list clustercatalogs",
         "list clusterobjectsets",
-        "get validatingadmissionpolicies",
+        "list validatingadmissionpolicies",
     ] {
         restarts_quietly(&scenario, proxy, late).await.with_context(|| format!("with {late} late"))?;
     }
@@ -151,5 +151,5 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
     bindings.remove(&binding).await?;
     scenario.shows(Ready, "False/Unguarded/").await?;
     proxy.quiet(STILL, DEADLINE).await?;
-    restarts_quietly(&scenario, proxy, "get validatingadmissionpolicies").await.context("unguarded")
+    restarts_quietly(&scenario, proxy, "list validatingadmissionpolicies").await.context("unguarded")
 }

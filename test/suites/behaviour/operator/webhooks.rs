@@ -4,9 +4,11 @@ pub(crate) mod bundle;
 pub(crate) mod server;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
+use kube::api::{WatchEvent, WatchParams};
 use olm_api::names::{WEBHOOK_CERTIFICATE_PROVIDER_ANNOTATION, WEBHOOK_CERTIFICATES_FIELD_MANAGER};
 
 use crate::extension_tables::written::{kinds, wanted};
@@ -27,36 +29,62 @@ pub(crate) async fn scenario<'a>(world: &'a World, base: &str) -> Result<Scenari
     Ok(scenario)
 }
 
-/// What the webhooks of the bundle trust: of the two configurations and the CRD.
-pub(crate) async fn injected(scenario: &Scenario<'_>) -> Result<[String; 3]> {
+/// The two configurations and the CRD of the bundle.
+async fn configured(scenario: &Scenario<'_>) -> Result<[Value; 3]> {
     let name = &scenario.name;
-    let validating: Api<ValidatingWebhookConfiguration> = Api::all(scenario.client.clone());
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(scenario.client.clone());
-    let objects = [
-        serde_json::to_value(validating.get(&format!("v.{name}.example.com")).await?)?,
+    Ok([
+        serde_json::to_value(validating(scenario).get(&format!("v.{name}.example.com")).await?)?,
         serde_json::to_value(mutating.get(&format!("m.{name}.example.com")).await?)?,
         serde_json::to_value(scenario.crds().get(&bundle::crd_name(name)).await?)?,
-    ];
-    let mut bundles = Vec::new();
-    for object in &objects {
+    ])
+}
+
+fn validating(scenario: &Scenario<'_>) -> Api<ValidatingWebhookConfiguration> {
+    Api::all(scenario.client.clone())
+}
+
+/// What the webhooks of the bundle trust.
+pub(crate) async fn injected(scenario: &Scenario<'_>) -> Result<[String; 3]> {
+    let decoded = configured(scenario).await?.map(|object| {
         let place = object.pointer("/webhooks/0/clientConfig/caBundle");
         let place = place.or_else(|| object.pointer("/spec/conversion/webhook/clientConfig/caBundle"));
-        let decoded = STANDARD.decode(place.and_then(Value::as_str).unwrap_or_default())?;
+        STANDARD.decode(place.and_then(Value::as_str).unwrap_or_default())
+    });
+    let [validating, mutating, crd] = decoded;
+    Ok([String::from_utf8(validating?)?, String::from_utf8(mutating?)?, String::from_utf8(crd?)?])
+}
+
+/// What the webhooks trust is kept under a field manager of its own: no apply of the objects takes it away.
+async fn kept(scenario: &Scenario<'_>) -> Result<()> {
+    for object in configured(scenario).await? {
         let managers = object.pointer("/metadata/managedFields").and_then(Value::as_array);
-        let keeper: Vec<_> = managers
-            .into_iter()
-            .flatten()
-            .filter(|entry| entry.to_string().contains("f:caBundle"))
-            .map(|entry| (entry["manager"].clone(), entry["operation"].clone()))
-            .collect();
-        ensure!(
-            keeper.contains(&(json!(WEBHOOK_CERTIFICATES_FIELD_MANAGER), json!("Apply"))),
-            "caBundle is kept by {keeper:?}"
-        );
-        bundles.push(String::from_utf8(decoded)?);
+        let managers = managers.into_iter().flatten();
+        let keepers: Vec<_> = managers.filter(|entry| entry.to_string().contains("f:caBundle")).collect();
+        let is_own = |entry: &&Value| {
+            entry["manager"] == WEBHOOK_CERTIFICATES_FIELD_MANAGER && entry["operation"] == "Apply"
+        };
+        ensure!(keepers.iter().any(is_own), "caBundle is kept by {keepers:?}");
     }
-    let [validating, mutating, crd] = bundles.try_into().map_err(|_| anyhow::anyhow!("three objects"))?;
-    Ok([validating, mutating, crd])
+    Ok(())
+}
+
+/// Since this version, the webhook has trusted somebody in each version of its configuration.
+async fn trusted_all_the_time(scenario: &Scenario<'_>, since: &str) -> Result<()> {
+    let (api, name) = (validating(scenario), format!("v.{}.example.com", scenario.name));
+    let last = api.get(&name).await?.resource_version();
+    let params = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(30);
+    let mut events = api.watch(&params, since).await?.boxed();
+    let mut versions = 0;
+    while let Some(WatchEvent::Modified(object)) = events.try_next().await? {
+        let webhook = object.webhooks.iter().flatten().next().context("no webhook")?;
+        ensure!(webhook.client_config.ca_bundle.is_some(), "nobody is trusted in {:?}", object.metadata);
+        versions += 1;
+        if object.resource_version() == last {
+            return Ok(ensure!(versions > 1, "it was not written"));
+        }
+    }
+    anyhow::bail!("the watch ended after {versions} versions")
 }
 
 fn authorities(bundle: &str) -> usize {
@@ -136,6 +164,7 @@ async fn built_in_certificates_are_used_before_during_and_after_a_rotation() -> 
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     assert!(overlapped, "the new authority was not trusted before it was used");
+    kept(&scenario).await?;
     admitted(&scenario, &server).await?;
 
     // Rendering stayed pure: there is one revision, and the objects are as it says.
@@ -207,7 +236,8 @@ async fn the_provider_is_chosen_by_the_cluster_and_kept_for_a_version() -> Resul
     assert!(crd.annotations().contains_key("cert-manager.io/inject-ca-from"));
     certificates_come_before_deployments(&cert_manager).await?;
 
-    // Another configuration of the same version keeps its provider.
+    // Another configuration of the same version keeps its provider, and its webhooks are trusted meanwhile.
+    let before = validating(&bare).get(&format!("v.{}.example.com", bare.name)).await?;
     let replicas = json!({"deploymentConfig": {"env": [{"name": "A", "value": "1"}]}});
     bare.patch_extension(json!({"spec": {"config": {"configType": "Inline", "inline": replicas}}})).await?;
     wait::until("a second revision", DEADLINE, || async {
@@ -217,7 +247,8 @@ async fn the_provider_is_chosen_by_the_cluster_and_kept_for_a_version() -> Resul
     .await?;
     bare.installed("1.0.0").await?;
     assert_eq!(provider(&bare).await?, ["built-in", "built-in"]);
-    injected(&bare).await.map(drop)
+    kept(&bare).await?;
+    trusted_all_the_time(&bare, &before.resource_version().unwrap_or_default()).await
 }
 
 /// cert-manager's kinds are of the infrastructure, and probed: nothing that uses them begins before they are ready.
