@@ -16,7 +16,7 @@ use zlib_rs::crc32::crc32_combine_op;
 use crate::store::FileSum;
 
 pub(crate) use file::load;
-pub(crate) use write::{Made, write};
+pub(crate) use write::write;
 
 /// The file of the segments in a generation's folder.
 pub(crate) const SEGMENTS_FILE: &str = "segments";

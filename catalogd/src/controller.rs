@@ -219,7 +219,7 @@ impl CatalogReconciler {
     /// Removes the content of a catalog that is deleted or unavailable, then its finalizer.
     async fn retire(&self, name: &str, catalog: &ClusterCatalog) -> Result<Next, CatalogdError> {
         let deleted = catalog.metadata.deletion_timestamp.is_some();
-        if deleted && !has_finalizer(catalog) {
+        if deleted && !catalog.finalizers().iter().any(|name| name == DELETE_SERVER_CACHE_FINALIZER) {
             self.remove(name).await?;
             return Ok(Next::Await);
         }
@@ -348,10 +348,6 @@ fn key(name: &str, source: &str) -> String {
 fn is_gone(catalog: &ClusterCatalog) -> bool {
     catalog.metadata.deletion_timestamp.is_some()
         || catalog.spec.availability_mode == AvailabilityMode::Unavailable
-}
-
-fn has_finalizer(catalog: &ClusterCatalog) -> bool {
-    catalog.finalizers().iter().any(|finalizer| finalizer == DELETE_SERVER_CACHE_FINALIZER)
 }
 
 /// The content that a status names, with the time of its unpacking.

@@ -1,5 +1,7 @@
 //! The errors of reconciling a catalog, in upstream's words.
 
+use std::sync::Arc;
+
 use olm_image::PullError;
 use olm_runtime::Panicked;
 use thiserror::Error;
@@ -19,17 +21,8 @@ pub enum CatalogdError {
     #[error("error storing fbc: {0}")]
     Store(#[source] StoreError),
     /// The digest was tried before, and its content is at fault: nothing is fetched again.
-    #[error("{text}")]
-    Known {
-        /// The error's text then.
-        text: String,
-        /// Whether it was terminal then.
-        terminal: bool,
-        /// What to do about it.
-        advice: Option<&'static str>,
-        /// Whether the image has no file-based catalog at all.
-        is_no_catalog: bool,
-    },
+    #[error("{0}")]
+    Known(Arc<Self>),
     /// Removing content failed.
     #[error("error deleting content: {0}")]
     Remove(#[source] StoreError),
@@ -50,7 +43,7 @@ impl CatalogdError {
         match self {
             Self::NoImage(_) => true,
             Self::Pull(error) => error.is_terminal(),
-            Self::Known { terminal, .. } => *terminal,
+            Self::Known(error) => error.is_terminal(),
             Self::Store(_) | Self::Remove(_) | Self::Api(_) | Self::Thread(_) | Self::Panicked(_) => false,
         }
     }
@@ -66,7 +59,7 @@ impl CatalogdError {
             Self::Store(StoreError::Ingest(error)) if error.is_content() => Some(
                 "The content of the image is not a readable catalog: \"olm catalog validate <image>\" lists what is wrong with it, for its author.",
             ),
-            Self::Known { advice, .. } => *advice,
+            Self::Known(error) => error.advice(),
             Self::Store(_) | Self::Remove(_) | Self::Api(_) | Self::Thread(_) | Self::Panicked(_) => None,
         }
     }
@@ -75,7 +68,7 @@ impl CatalogdError {
     pub fn is_no_catalog(&self) -> bool {
         match self {
             Self::Pull(error) => matches!(error, PullError::Refused(_)),
-            Self::Known { is_no_catalog, .. } => *is_no_catalog,
+            Self::Known(error) => error.is_no_catalog(),
             _ => false,
         }
     }
@@ -86,7 +79,7 @@ impl CatalogdError {
             Self::Pull(error) => error.is_content(),
             Self::Store(StoreError::Ingest(error)) => error.is_content(),
             Self::NoImage(_)
-            | Self::Known { .. }
+            | Self::Known(_)
             | Self::Store(StoreError::Io { .. } | StoreError::Rejected(_) | StoreError::Cancelled)
             | Self::Remove(_)
             | Self::Api(_)

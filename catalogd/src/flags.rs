@@ -11,9 +11,10 @@ use crate::{Config, ConfigError};
 pub struct CatalogFlags {
     /// Folder for catalog content.
     #[arg(long, default_value = "/var/cache/catalogd")]
-    cache_dir: PathBuf,
+    pub cache_dir: PathBuf,
+    /// The others.
     #[command(flatten)]
-    serving: ServingFlags,
+    pub serving: ServingFlags,
 }
 
 /// Those of a program that has a folder for content already.
@@ -28,18 +29,6 @@ pub struct ServingFlags {
     /// Time between two clean-ups of catalog content, for instance 12h.
     #[arg(long, default_value = "12h")]
     gc_interval: String,
-}
-
-impl CatalogFlags {
-    /// The settings of catalogd itself, without feature gates.
-    pub fn config(&self) -> Result<Config, ConfigError> {
-        self.serving.config(self.cache_dir.clone())
-    }
-
-    /// Where catalog content is served; the program's own `default` without the flag.
-    pub fn address<'a>(&'a self, default: &'a str) -> &'a str {
-        self.serving.address(default)
-    }
 }
 
 impl ServingFlags {

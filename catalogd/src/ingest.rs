@@ -105,7 +105,7 @@ pub(crate) fn ingest(
         let file = files.open(path).map_err(|error| content(error.into()))?;
         let mut reader = MetaReader::new(file).repairing_within(&repairs);
         while let Some(meta) = reader.next_meta().map_err(content)? {
-            sink.document(&meta).map_err(|stop| stop.at(path))?;
+            sink.document(&meta, content)?;
         }
     }
     let mut index_file = Writer::create(folder, INDEX_FILE, disk)?;
@@ -132,35 +132,24 @@ struct Sink {
     records: Writer,
 }
 
-/// An error that does not know its file yet.
-#[derive(Debug, Error)]
-#[error(transparent)]
-enum Stop {
-    Content(#[from] FbcError),
-    Ingest(#[from] IngestError),
-}
-
-impl Stop {
-    fn at(self, path: &str) -> IngestError {
-        match self {
-            Self::Content(source) => IngestError::Content { path: shown(path), source },
-            Self::Ingest(error) => error,
-        }
-    }
-}
-
 impl Sink {
-    fn document(&mut self, meta: &Meta<'_>) -> Result<(), Stop> {
-        self.index.push_line(&meta.envelope, meta.line.len() + 1)?;
+    /// Takes a document in; `content` is the error of a document that cannot be taken.
+    fn document(
+        &mut self,
+        meta: &Meta<'_>,
+        content: impl Fn(FbcError) -> IngestError,
+    ) -> Result<(), IngestError> {
+        self.index.push_line(&meta.envelope, meta.line.len() + 1).map_err(&content)?;
         self.lines.push(meta.line)?;
         self.lines.push(b"\n")?;
         let before = self.records.buffer.len();
         if meta.write_record(&mut self.records.buffer) {
-            self.index.push_record(meta.envelope.subject(), self.records.buffer.len() - before)?;
+            let length = self.records.buffer.len() - before;
+            self.index.push_record(meta.envelope.subject(), length).map_err(content)?;
         }
         self.records.flush(BUFFER_BYTES)?;
         if self.lines.sum.bytes > CATALOG_BYTES_MAX {
-            return Err(IngestError::TooLarge { limit: CATALOG_BYTES_MAX }.into());
+            return Err(IngestError::TooLarge { limit: CATALOG_BYTES_MAX });
         }
         Ok(())
     }

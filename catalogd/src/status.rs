@@ -119,18 +119,13 @@ fn report(writer: &mut ConditionWriter<'_>, facts: &Facts<'_>) {
                 return;
             }
             let message = advice.map_or_else(|| message.to_owned(), |advice| with_remedy(message, advice));
-            // It is retried all the same, but cannot succeed before someone acts.
-            let activity = if terminal || advice.is_some() {
-                Activity::Stalled(Reason::Blocked, &message)
+            // It is retried all the same, but cannot succeed before someone acts: alerts tell by the reason.
+            let (reason, activity) = if terminal || advice.is_some() {
+                (Reason::Blocked, Activity::Stalled(Reason::Blocked, &message))
             } else {
-                Activity::Reconciling(reason, &message)
+                (reason, Activity::Reconciling(reason, &message))
             };
-            // Alerts tell by it what does not continue by itself.
-            let ready_reason = match activity {
-                Activity::Stalled(reason, _) => reason,
-                _ => reason,
-            };
-            writer.summarize(false, ready_reason, &message, activity);
+            writer.summarize(false, reason, &message, activity);
         }
         Outcome::Unavailable => {
             let reason = Reason::UserSpecifiedUnavailable;

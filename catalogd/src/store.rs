@@ -34,7 +34,7 @@ pub(crate) use generation::digest_of;
 pub use registry::RegistryContent;
 
 use crate::{
-    compressed::{self, Made},
+    compressed,
     ingest::{IngestError, ingest},
     limits::READY_WAIT,
 };
@@ -409,7 +409,7 @@ impl CatalogStore {
         let aside = self.root.join(STAGING).join(format!("{catalog}-{number}.segments"));
         let is_current = || self.generation(catalog).is_some_and(|held| Arc::ptr_eq(&held, &generation));
         let made = compressed::write(&generation, &aside, &|| stop() || !is_current()).and_then(|made| {
-            let Made::Segments(segments) = made else { return Ok(false) };
+            let Some(segments) = made else { return Ok(false) };
             let bytes = fs::metadata(&aside).map_err(io_error("reading", &aside))?.len();
             if charge.grow(bytes.saturating_sub(charge.bytes())).is_err() {
                 return Ok(false);

@@ -10,6 +10,7 @@ use std::{
     collections::BTreeMap,
     io::Read,
     net::{IpAddr, SocketAddr},
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,6 +19,7 @@ use catalogd::{
     CatalogDirectory, CatalogFiles, CatalogReader as _, CatalogStore, Config, ContentServer, HttpReader,
     RemoteCatalog,
 };
+use olm_image::DiskBudget;
 use olm_runtime::{ServerLimits, SystemClock, TlsProfile, listen, self_signed, serve, server_config};
 use rustls::{
     ClientConfig, RootCertStore,
@@ -71,6 +73,15 @@ impl CatalogDirectory for Directory {
         let base_url = format!("{}/catalogs/c", self.0);
         Some(RemoteCatalog { base_url, reference: REFERENCE.to_owned() })
     }
+}
+
+/// A reader of what is served below `base`, which trusts `root`.
+fn reader(base: String, root: reqwest::Certificate, cache: &Path) -> HttpReader {
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([root]).build().unwrap();
+    let (directory, clock) = (Arc::new(Directory(base)), Arc::new(SystemClock));
+    let reader = HttpReader::new(directory, clock, cache, DiskBudget::default()).unwrap();
+    reader.set_client(Ok(client));
+    reader
 }
 
 /// A catalog of 30 MB.
@@ -166,10 +177,9 @@ async fn silent_clients(with_tls: bool) {
 
     let scheme = if with_tls { "https://localhost" } else { "http://127.0.0.1" };
     let base = format!("{scheme}:{}", server.address.port());
-    let (directory, cache) = (Arc::new(Directory(base)), tempfile::tempdir().unwrap());
+    let cache = tempfile::tempdir().unwrap();
     let root = reqwest::Certificate::from_pem(made.ca_pem.as_bytes()).unwrap();
-    let client = reqwest::Client::builder().no_proxy().tls_certs_only([root]).build().unwrap();
-    let reader = HttpReader::new(client, directory, Arc::new(SystemClock), cache.path()).unwrap();
+    let reader = reader(base, root, cache.path());
     let content = timeout(DEADLINE, reader.package("c", "p")).await.unwrap().unwrap();
     assert_eq!(content.channels[0].name, "a", "a split controller fetches the whole catalog");
 

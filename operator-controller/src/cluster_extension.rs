@@ -13,7 +13,8 @@ pub(crate) mod report;
 
 pub(crate) use annotations::{KNOWN, UNKNOWN, is_guarded, short as short_annotation};
 pub(crate) use context::{Context, Features};
+pub(crate) use decide::resolve::answer as catalog_answer;
 pub(crate) use observe::revisions::{BundleRecord, Revisions};
-pub(crate) use proposal::{catalog_answer, propose};
+pub(crate) use proposal::propose;
 pub(crate) use reconcile::Extensions;
 pub(crate) use report::Report;

@@ -90,22 +90,16 @@ impl Content {
 
     /// Whether this replica may be sent requests.
     pub(crate) fn ready(&self) -> Result<(), String> {
-        match self {
-            Self::Embedded(catalogd) => catalogd.ready(),
-            Self::Remote(_) => Ok(()),
-            #[cfg(test)]
-            Self::Given(..) => Ok(()),
-        }
+        if let Self::Embedded(catalogd) = self { catalogd.ready() } else { Ok(()) }
     }
 
     /// Keeps the copies of a separate catalogd's content current.
     pub(crate) async fn follow(&self, known: Known, stop: CancellationToken) {
-        match self {
-            // It follows by itself, on every replica.
-            Self::Embedded(_) => stop.cancelled().await,
-            Self::Remote(remote) => remote.follow(known, stop).await,
-            #[cfg(test)]
-            Self::Given(..) => stop.cancelled().await,
+        if let Self::Remote(remote) = self {
+            remote.follow(known, stop).await;
+        } else {
+            // That of this process follows by itself, on every replica.
+            stop.cancelled().await;
         }
     }
 }
@@ -134,7 +128,7 @@ impl Remote {
         disk: DiskBudget,
     ) -> Result<Self, StoreError> {
         let directory = Arc::new(Directory { address: settings.address.clone(), known: OnceLock::default() });
-        let reader = HttpReader::without_client(directory.clone(), Arc::new(SystemClock), cache_dir, disk)?;
+        let reader = HttpReader::new(directory.clone(), Arc::new(SystemClock), cache_dir, disk)?;
         let (changed, names) = mpsc::channel(CHANGES);
         Ok(Self {
             trust: settings.trust.clone(),

@@ -67,14 +67,13 @@ pub(crate) type Fact = (&'static str, BoxFuture<'static, ()>);
 /// missing then is logged, and followed all the same.
 pub(crate) async fn ready(needed: impl IntoIterator<Item = Fact>, others: impl IntoIterator<Item = Fact>) {
     let (mut missing_needed, mut missing) = (BTreeSet::new(), BTreeSet::new());
-    let facts = FuturesUnordered::new();
+    let mut facts = FuturesUnordered::new();
     for (is_needed, (name, fact)) in
         needed.into_iter().map(|fact| (true, fact)).chain(others.into_iter().map(|fact| (false, fact)))
     {
         (if is_needed { &mut missing_needed } else { &mut missing }).insert(name);
         facts.push(fact.map(move |()| name));
     }
-    let mut facts = facts;
     let mut report_at = Instant::now() + PATIENCE;
     let mut out_of_patience = false;
     while !missing_needed.is_empty() || !(missing.is_empty() || out_of_patience) {

@@ -34,7 +34,6 @@ const NO_PERMISSION: &str = ": this program runs without the permissions of its 
 
 /// A leftover, and what to do about it.
 pub(crate) struct Leftover {
-    kind: String,
     object: ObjectReference,
     text: &'static str,
 }
@@ -44,8 +43,9 @@ pub(crate) struct Leftover {
 pub(crate) async fn report(client: Client, system_namespace: &str, embedded: bool, events: &Events) {
     for found in look_for_all(&client, system_namespace, embedded).await {
         match found {
-            Ok(Leftover { kind, object, text }) => {
-                let name = object.name.as_deref().unwrap_or_default();
+            Ok(Leftover { object, text }) => {
+                let [kind, name] =
+                    [&object.kind, &object.name].map(|part| part.as_deref().unwrap_or_default());
                 tracing::warn!(kind, name, "left behind by an earlier installation: {text}");
                 events.leftover(&object, text).await;
             }
@@ -65,8 +65,8 @@ pub(crate) async fn report(client: Client, system_namespace: &str, embedded: boo
 /// One of them could not be looked for.
 pub async fn leftovers(client: &Client, system_namespace: &str) -> Result<Vec<(String, String)>, String> {
     let found = look_for_all(client, system_namespace, true).await.into_iter();
-    let named = |Leftover { kind, object, text }: Leftover| {
-        (format!("{kind} {}", object.name.unwrap_or_default()), text.to_owned())
+    let named = |Leftover { object: ObjectReference { kind, name, .. }, text }: Leftover| {
+        (format!("{} {}", kind.unwrap_or_default(), name.unwrap_or_default()), text.to_owned())
     };
     found.map(|found| found.map(named).map_err(|error| api_text(&error))).collect()
 }
@@ -114,11 +114,8 @@ where
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     let listed = bounded(api.list(&params)).await?;
     let found = listed.items.iter().find(|object| object.name_any() == name);
-    Ok(found.filter(|object| is_in_effect(object)).map(|object| Leftover {
-        kind: K::kind(&()).into_owned(),
-        object: object.object_ref(&()),
-        text,
-    }))
+    let found = found.filter(|object| is_in_effect(object));
+    Ok(found.map(|object| Leftover { object: object.object_ref(&()), text }))
 }
 
 /// Ours, which replaced upstream's and does nothing.

@@ -181,17 +181,14 @@ impl Operator {
     /// The Secret with the serving certificate that is made here, and the names that it is for. Beside a catalogd
     /// on its own, that one's Secret is left to it.
     fn kept_certificate(&self) -> (&'static str, Vec<String>) {
-        let own = format!("{METRICS_SERVICE}.{}.svc", self.process.namespace());
-        let own = [own.clone(), format!("{own}.cluster.local")];
-        if let Content::Embedded(_) = &self.loops.content {
-            let mut names = self.config.catalogd.serving_names();
-            names.extend(own);
-            (catalogd::SERVING_SECRET, names)
+        let (secret, mut names) = if let Content::Embedded(_) = &self.loops.content {
+            (catalogd::SERVING_SECRET, self.config.catalogd.serving_names())
         } else {
-            let mut names = vec!["localhost".to_owned()];
-            names.extend(own);
-            (METRICS_SECRET, names)
-        }
+            (METRICS_SECRET, vec!["localhost".to_owned()])
+        };
+        let own = format!("{METRICS_SERVICE}.{}.svc", self.process.namespace());
+        names.extend([own.clone(), format!("{own}.cluster.local")]);
+        (secret, names)
     }
 
     /// Works on extensions and revisions, which only the leader may do.

@@ -183,14 +183,13 @@ impl Planner {
         &self,
         extension: &ClusterExtension,
     ) -> Result<(Result<CatalogAnswer, String>, Result<Next, PlanError>), PlanError> {
-        let (default_account, unread) = match self.default_account(extension).await {
-            Ok(account) => (account, None),
-            Err(error) => (None, Some(error)),
-        };
-        let context = self.context(default_account).await?;
+        let default_account = self.default_account(extension).await;
+        let context = self.context(default_account.as_ref().ok().cloned().flatten()).await?;
         let answer = catalog_answer(&context, extension).await;
-        let next =
-            if let Some(error) = unread { Err(error) } else { Box::pin(next(&context, extension)).await };
+        let next = match default_account {
+            Ok(_) => Box::pin(next(&context, extension)).await,
+            Err(error) => Err(error),
+        };
         Ok((answer, next))
     }
 

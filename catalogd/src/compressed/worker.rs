@@ -74,7 +74,11 @@ async fn compress(
     let (done, result) = oneshot::channel();
     let (store, name, stop) = (Arc::clone(store), catalog.to_owned(), shutdown.clone());
     let work = move || {
-        lower_priority();
+        // Elsewhere a priority is one of the whole process, which keeps its own.
+        #[cfg(target_os = "linux")]
+        if let Err(error) = rustix::process::nice(NICENESS) {
+            tracing::debug!(%error, "lowering a thread's priority");
+        }
         // The receiver is gone when the process ends.
         let _ = done.send(store.compress(&name, &|| stop.is_cancelled()));
     };
@@ -84,15 +88,6 @@ async fn compress(
     }
     // A panic of the thread was logged.
     result.await.unwrap_or(Ok(false))
-}
-
-/// Lowers the priority of this thread. On Linux it is one of threads, elsewhere of the whole process, which
-/// then keeps its own.
-fn lower_priority() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::nice(NICENESS) {
-        tracing::debug!(%error, "lowering a thread's priority");
-    }
 }
 
 #[cfg(test)]

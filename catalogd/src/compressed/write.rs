@@ -22,26 +22,17 @@ const LEVEL: u32 = 4;
 /// Lines and compressed bytes in hand, each.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// The result of compressing a generation.
-pub(crate) enum Made {
-    /// They are in the file.
-    Segments(Segments),
-    /// The catalog has none: its lines change schema or package too often.
-    Unsuitable,
-    /// The content was replaced, or the process ends.
-    Stopped,
-}
-
-/// Writes the segments of a generation into a new file. `stop` is called for each buffer. Blocks for as long as
-/// compression takes.
+/// Writes the segments of a generation into a new file; `None` where `stop`, which is called for each buffer, has ended
+/// that. Blocks for as long as compression takes.
 pub(crate) fn write(
     generation: &Generation,
     path: &Path,
     stop: &dyn Fn() -> bool,
-) -> Result<Made, StoreError> {
+) -> Result<Option<Segments>, StoreError> {
     let runs = generation.runs();
+    // Such a catalog has none: its lines change schema or package too often.
     if runs.len() > SEGMENTS_MAX {
-        return Ok(Made::Unsuitable);
+        return Ok(None);
     }
     let failed = || io_error("writing", path);
     let target = File::create_new(path).map_err(io_error("creating", path))?;
@@ -49,7 +40,7 @@ pub(crate) fn write(
     let mut table = Vec::with_capacity(runs.len());
     for run in &runs {
         let Some(segment) = compressor.segment(generation, run, stop).map_err(failed())? else {
-            return Ok(Made::Stopped);
+            return Ok(None);
         };
         table.push(segment);
     }
@@ -60,7 +51,7 @@ pub(crate) fn write(
     let data = FileSum { bytes: compressor.written, crc32: compressor.written_crc.sum() };
     let mut writer = compressor.writer;
     writer.write_all(&file::encode(&table, lines, data)).and_then(|()| writer.flush()).map_err(failed())?;
-    Ok(Made::Segments(Segments { file: File::open(path).map_err(io_error("opening", path))?, table }))
+    Ok(Some(Segments { file: File::open(path).map_err(io_error("opening", path))?, table }))
 }
 
 /// The compressor and the file it writes to.

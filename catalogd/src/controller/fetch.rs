@@ -38,10 +38,7 @@ pub struct Pulling {
 struct Rejected {
     reference: String,
     pinned: Pinned,
-    text: String,
-    terminal: bool,
-    advice: Option<&'static str>,
-    is_no_catalog: bool,
+    error: Arc<CatalogdError>,
 }
 
 /// The state that the jobs share.
@@ -81,8 +78,8 @@ impl Fetcher {
                 return Err(known);
             }
             let unpacked = self.bring(&catalog, &reference, pinned, &*registry, context).await;
-            self.remember(&catalog, &reference, pinned, unpacked.as_ref().err());
-            unpacked?;
+            self.forget(&catalog);
+            unpacked.map_err(|error| self.remember(&catalog, &reference, pinned, error))?;
         }
         Ok(Fetched { resolution: Resolution { source, reference, polled_at }, is_new })
     }
@@ -94,7 +91,7 @@ impl Fetcher {
         reference: &str,
         pinned: Pinned,
         registry: &dyn CatalogSource,
-        context: JobContext<Pulling>,
+        JobContext { cancelled, progress }: JobContext<Pulling>,
     ) -> Result<(), CatalogdError> {
         if let Some(held) = self.store.held(digest_of(reference))
             && registry.check(reference).await.is_ok()
@@ -108,18 +105,6 @@ impl Fetcher {
                 Err(error) => tracing::debug!(catalog, %error, "content of another catalog is pulled again"),
             }
         }
-        self.unpack(catalog, reference, pinned, registry, context).await
-    }
-
-    async fn unpack(
-        &self,
-        catalog: &str,
-        reference: &str,
-        pinned: Pinned,
-        registry: &dyn CatalogSource,
-        context: JobContext<Pulling>,
-    ) -> Result<(), CatalogdError> {
-        let JobContext { cancelled, progress } = context;
         let pulled = reference.to_owned();
         let on_progress = Arc::new(move |at| {
             progress.send_replace(Some(Pulling { reference: pulled.clone(), at }));
@@ -161,25 +146,24 @@ impl Fetcher {
         let rejected = self.rejected.lock();
         let before = rejected.get(catalog)?;
         let is_same = before.reference == reference && before.pinned == pinned;
-        is_same.then(|| CatalogdError::Known {
-            text: before.text.clone(),
-            terminal: before.terminal,
-            advice: before.advice,
-            is_no_catalog: before.is_no_catalog,
-        })
+        is_same.then(|| CatalogdError::Known(Arc::clone(&before.error)))
     }
 
-    fn remember(&self, catalog: &str, reference: &str, pinned: Pinned, error: Option<&CatalogdError>) {
-        match error.filter(|error| error.is_content()) {
-            Some(error) => {
-                let (text, terminal, advice) = (error.to_string(), error.is_terminal(), error.advice());
-                let is_no_catalog = error.is_no_catalog();
-                let reference = reference.to_owned();
-                let rejected = Rejected { reference, pinned, text, terminal, advice, is_no_catalog };
-                self.rejected.lock().insert(catalog.to_owned(), rejected);
-            }
-            None => self.forget(catalog),
+    /// Remembers an error of the image itself; the same error.
+    fn remember(
+        &self,
+        catalog: &str,
+        reference: &str,
+        pinned: Pinned,
+        error: CatalogdError,
+    ) -> CatalogdError {
+        if !error.is_content() {
+            return error;
         }
+        let (reference, error) = (reference.to_owned(), Arc::new(error));
+        let rejected = Rejected { reference, pinned, error: Arc::clone(&error) };
+        self.rejected.lock().insert(catalog.to_owned(), rejected);
+        CatalogdError::Known(error)
     }
 }
 

@@ -9,7 +9,7 @@ use axum::{
 
 use super::{
     Content,
-    body::{Answer, Part, length},
+    body::{Answer, Part, length, lines},
     conditional::Validators,
     encoding::compressed,
     range::{Asked, parse},
@@ -40,23 +40,21 @@ pub(super) fn answer(content: Content, method: &Method, headers: &HeaderMap) -> 
     if let Some(response) = validators.check(headers) {
         return Answer::Whole(response);
     }
-    let (mut response, generation) = match asked {
+    let mut response = match asked {
         Asked::Whole => {
             let is_plain = member.is_none();
-            let answer = Answer::lines(generation, whole, member);
-            let Answer::Parts(mut response, generation) = answer else { return answer };
-            response.headers_mut().insert(header::CONTENT_TYPE, JSON_LINES);
+            let mut response = lines(whole, member);
             if is_plain {
                 response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
             }
-            (response, generation)
+            response
         }
         Asked::Unsatisfiable(why) => {
             let mut response = text(StatusCode::RANGE_NOT_SATISFIABLE, why);
             set(&mut response, header::CONTENT_RANGE, &format!("bytes */{size}"));
             return Answer::Whole(response);
         }
-        Asked::Parts(ranges) => (partial(ranges, size), generation),
+        Asked::Parts(ranges) => partial(ranges, size),
     };
     validators.stamp(&mut response);
     Answer::Parts(response, generation)

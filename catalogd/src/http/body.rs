@@ -8,7 +8,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 
-use super::{set, status_text};
+use super::{all::JSON_LINES, set, status_text};
 use crate::{compressed::GzipMember, limits::CHUNK_BYTES, store::Generation};
 
 /// A part of an answer.
@@ -27,26 +27,23 @@ pub(super) enum Answer {
     Parts(Response<Vec<Part>>, Arc<Generation>),
 }
 
-impl Answer {
-    /// The lines of these ranges, in a compressed form if there is one.
-    pub(super) fn lines(
-        generation: Arc<Generation>,
-        lines: Vec<Range<u64>>,
-        member: Option<GzipMember>,
-    ) -> Self {
-        let mut response = match member {
-            None => Response::new(lines.into_iter().map(Part::Lines).collect()),
-            Some(member) => {
-                let mut response = Response::new(compressed(member));
-                response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-                response
-            }
-        };
-        let bytes = length(response.body());
-        set(&mut response, header::CONTENT_LENGTH, &bytes.to_string());
-        Self::Parts(response, generation)
-    }
+/// The head and the parts of an answer with the lines of these ranges, in a compressed form if there is one.
+pub(super) fn lines(lines: Vec<Range<u64>>, member: Option<GzipMember>) -> Response<Vec<Part>> {
+    let mut response = match member {
+        None => Response::new(lines.into_iter().map(Part::Lines).collect()),
+        Some(member) => {
+            let mut response = Response::new(compressed(member));
+            response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response
+        }
+    };
+    let bytes = length(response.body());
+    set(&mut response, header::CONTENT_LENGTH, &bytes.to_string());
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON_LINES);
+    response
+}
 
+impl Answer {
     /// The response with its head; what can be read at once is read before it is sent, so that a file that
     /// cannot be read is an error and not an answer that breaks off.
     pub(super) async fn into_response(self, without_body: bool) -> Response<Body> {

@@ -34,7 +34,7 @@ impl Validators {
 
     fn status(&self, headers: &HeaderMap) -> Option<StatusCode> {
         if headers.contains_key(header::IF_MATCH) {
-            if !self.named_in(headers, &header::IF_MATCH, Comparison::Strong) {
+            if !named_in(headers, &header::IF_MATCH, |tag| tag == self.etag) {
                 return Some(StatusCode::PRECONDITION_FAILED);
             }
         } else if let Some(since) = date(headers, &header::IF_UNMODIFIED_SINCE)
@@ -43,7 +43,8 @@ impl Validators {
             return Some(StatusCode::PRECONDITION_FAILED);
         }
         if headers.contains_key(header::IF_NONE_MATCH) {
-            let named = self.named_in(headers, &header::IF_NONE_MATCH, Comparison::Weak);
+            let is_same = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag) == self.etag;
+            let named = named_in(headers, &header::IF_NONE_MATCH, is_same);
             return named.then_some(StatusCode::NOT_MODIFIED);
         }
         let since = date(headers, &header::IF_MODIFIED_SINCE)?;
@@ -70,21 +71,13 @@ impl Validators {
             set(response, header::LAST_MODIFIED, &text);
         }
     }
-
-    fn named_in(&self, headers: &HeaderMap, name: &HeaderName, comparison: Comparison) -> bool {
-        let tags = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        tags.flat_map(|list| list.split(',')).take(ETAGS_MAX).map(str::trim).any(|tag| match comparison {
-            _ if tag == "*" => true,
-            Comparison::Strong => tag == self.etag,
-            Comparison::Weak => tag.strip_prefix("W/").unwrap_or(tag) == self.etag,
-        })
-    }
 }
 
-#[derive(Clone, Copy)]
-enum Comparison {
-    Strong,
-    Weak,
+/// Whether a header has one of these tags, or names any.
+fn named_in(headers: &HeaderMap, name: &HeaderName, is_same: impl Fn(&str) -> bool) -> bool {
+    let tags = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    let mut tags = tags.flat_map(|list| list.split(',')).take(ETAGS_MAX).map(str::trim);
+    tags.any(|tag| tag == "*" || is_same(tag))
 }
 
 /// The date in a header, in one of HTTP's three forms; what is none of them counts as absent.

@@ -15,12 +15,10 @@ const INVALID: &str = "Invalid request body";
 
 /// The query in a request's body; the answer to a request that has none. Only `query` counts.
 pub(super) async fn query(request: Request<Body>) -> Result<String, Response<Body>> {
-    let refused = |why: &str| text(StatusCode::BAD_REQUEST, why);
-    let invalid = || refused(INVALID);
     let body = Limited::new(request.into_body(), GRAPHQL_BODY_BYTES_MAX).collect();
-    let read = tokio::time::timeout(GRAPHQL_BODY_TIMEOUT, body).await;
-    let body = read.map_err(|_| invalid())?.map_err(|_| invalid())?.to_bytes();
-    parse(&body).map_err(refused)
+    let read = tokio::time::timeout(GRAPHQL_BODY_TIMEOUT, body).await.ok().and_then(Result::ok);
+    let query = read.ok_or(INVALID).and_then(|body| parse(&body.to_bytes()));
+    query.map_err(|why| text(StatusCode::BAD_REQUEST, why))
 }
 
 /// The query in a body, or what is wrong with it. Whatever follows the first value is ignored.

@@ -1,11 +1,14 @@
 //! `/api/v1/metas`: the lines of a schema, package and name, from the index.
 
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method};
 use olm_fbc::Query;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Content, all::JSON_LINES, body::Answer, conditional::Validators, encoding::compressed,
+    Content,
+    body::{self, Answer},
+    conditional::Validators,
+    encoding::compressed,
     routes::percent_decoded,
 };
 
@@ -76,10 +79,7 @@ pub(super) fn answer(
     if let Some(response) = validators.check(headers) {
         return Answer::Whole(response);
     }
-    let mut answer = Answer::lines(content.generation, lines, member);
-    if let Answer::Parts(response, _) = &mut answer {
-        response.headers_mut().insert(header::CONTENT_TYPE, JSON_LINES);
-        validators.stamp(response);
-    }
-    answer
+    let mut response = body::lines(lines, member);
+    validators.stamp(&mut response);
+    Answer::Parts(response, content.generation)
 }

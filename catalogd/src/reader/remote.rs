@@ -100,43 +100,22 @@ fn message(error: &reqwest::Error) -> String {
 }
 
 impl HttpReader {
-    /// Reads through `client` (which knows the server's authority) and keeps copies below `cache_dir`.
-    /// Blocks while it checks the copies of an earlier process.
+    /// Keeps copies below `cache_dir`, which count on `disk`. Without a client for now: the server's authority is to be
+    /// found first. Blocks while it checks the copies of an earlier process.
     pub fn new(
-        client: reqwest::Client,
-        directory: Arc<dyn CatalogDirectory>,
-        clock: Arc<dyn Clock>,
-        cache_dir: &Path,
-    ) -> Result<Self, StoreError> {
-        Self::open(Ok(client), directory, clock, (cache_dir, DiskBudget::default()))
-    }
-
-    fn open(
-        client: Result<reqwest::Client, String>,
-        directory: Arc<dyn CatalogDirectory>,
-        clock: Arc<dyn Clock>,
-        (cache_dir, disk): (&Path, DiskBudget),
-    ) -> Result<Self, StoreError> {
-        let copies = LocalReader::new(Arc::new(CatalogStore::open_within(cache_dir, disk.clone())?));
-        let spool = cache_dir.to_owned();
-        let client = ArcSwap::from_pointee(client);
-        Ok(Self { client, directory, copies, clock, spool, disk, attempts: parking_lot::Mutex::default() })
-    }
-
-    /// As [`HttpReader::new`], without a client for now: the server's authority is to be found first. The copies count
-    /// on `disk`.
-    pub fn without_client(
         directory: Arc<dyn CatalogDirectory>,
         clock: Arc<dyn Clock>,
         cache_dir: &Path,
         disk: DiskBudget,
     ) -> Result<Self, StoreError> {
+        let copies = LocalReader::new(Arc::new(CatalogStore::open_within(cache_dir, disk.clone())?));
+        let spool = cache_dir.to_owned();
         let none = "the authority of the catalog server is not known yet";
-        Self::open(Err(none.to_owned()), directory, clock, (cache_dir, disk))
+        let client = ArcSwap::from_pointee(Err(none.to_owned()));
+        Ok(Self { client, directory, copies, clock, spool, disk, attempts: parking_lot::Mutex::default() })
     }
 
-    /// Reads through this client from now on, for instance one that knows another authority; without one, for the
-    /// given reason.
+    /// Reads through this client from now on, which knows the server's authority; without one, for the given reason.
     pub fn set_client(&self, client: Result<reqwest::Client, String>) {
         self.client.store(Arc::new(client));
     }

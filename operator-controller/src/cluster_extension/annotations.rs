@@ -94,10 +94,7 @@ impl Values {
             let compiled = |form: Cow<'static, str>| Some((form.to_string(), Regex::new(&form).ok()?));
             patterns.filter_map(compiled).collect()
         });
-        match self {
-            Self::OneOf(values) => values.contains(&value),
-            _ => self.form().is_none_or(|form| FORMS.get(&*form).is_some_and(|form| form.is_match(value))),
-        }
+        self.form().is_none_or(|form| FORMS.get(&*form).is_some_and(|form| form.is_match(value)))
     }
 
     /// Whether `value` is one of them. Not every text in the form of a time is one.

@@ -92,7 +92,10 @@ pub(crate) async fn observe<'a>(
             let policy = ExtensionPolicy { cx, extension };
             policy.adopt(account).await.map_err(StepError::Revisions)?;
         }
-        known_revisions(writer, named.as_ref(), now).await
+        let revisions = revisions(cx, extension).map_err(StepError::Revisions)?;
+        let takeover = Takeover { writer, account: named.as_ref(), now };
+        // The events of what was taken over cause the next reconcile.
+        Ok((!takeover.run(&revisions).await?).then_some(revisions))
     };
     let revisions = match (known.await, &account) {
         (Ok(Some(revisions)), _) => revisions,
@@ -116,11 +119,8 @@ pub(crate) async fn observe<'a>(
         }
         let account = account?;
         writer.bind(&revisions, &account).await.map_err(StepError::Revisions)?;
-        if is_tidy {
-            return Ok(Some((account, None)));
-        }
-        let untidy_until = writer.tidy_secrets(now).await.map_err(StepError::Revisions)?;
-        Ok(Some((account, untidy_until)))
+        let tidied = if is_tidy { Ok(None) } else { writer.tidy_secrets(now).await };
+        Ok(Some((account, tidied.map_err(StepError::Revisions)?)))
     };
     let outcome = match prepared.await {
         Ok(Some((account, untidy_until))) => {
@@ -143,16 +143,6 @@ pub(crate) async fn observe<'a>(
         Err(error) => Outcome::Failed(error),
     };
     Err(Box::new(Report { revisions: Some(revisions), platform, notes, outcome, ..Report::default() }))
-}
-
-/// The revisions; `None` when what upstream installed was taken over, whose events cause the next reconcile.
-async fn known_revisions(
-    writer: RevisionWriter<'_>,
-    account: Option<&AccountRef>,
-    now: Timestamp,
-) -> Result<Option<Revisions>, StepError> {
-    let revisions = revisions(writer.cx, writer.extension).map_err(StepError::Revisions)?;
-    Ok((!(Takeover { writer, account, now }).run(&revisions).await?).then_some(revisions))
 }
 
 /// The extension's revisions.

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use kube::{Client, ResourceExt};
 use olm_api::v1::ClusterExtension;
 use olm_fbc::Property;
+use olm_object::ObjectKey;
 use olm_objectset::Phase;
 use olm_plan::{Inputs, InstalledBundle, Plan, Resolution, Section, image_changes, operator_permissions};
 use olm_render::CertificateProvider;
@@ -118,9 +119,7 @@ pub(crate) async fn plan(
         permissions::missing(cx, &client, (account, &draft), &served, &revision).await
     };
     obstacle = obstacle.or(refusal);
-    // Only with the first revision nothing is there that could be left half changed.
-    let is_first = !cx.only_plans && contents.as_ref().is_ok_and(Vec::is_empty);
-    let first = is_first.then(|| dry_run::costliest(&served)).flatten();
+    let first = without_dry_run(cx, contents.as_ref().ok(), &served);
     let (objects, dry_run) = if is_blocked(&obstacle) {
         (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE))
     } else {
@@ -146,13 +145,7 @@ pub(crate) async fn plan(
     let plan = Plan {
         extension: extension.name_any(),
         revision,
-        inputs: Inputs {
-            digest: draft.inputs_digest.clone(),
-            content_digest: content_digest(&draft.phases),
-            namespace: extension.spec.namespace.clone(),
-            service_account: format!("{}/{}", account.namespace, account.name),
-            dependencies,
-        },
+        inputs: inputs(observed, &draft, dependencies),
         resolution: Section::Known(resolution(&draft, revisions)),
         dependencies: create,
         objects,
@@ -164,15 +157,27 @@ pub(crate) async fn plan(
         refusal: None,
         notes: notes.clone(),
     };
-    Ok(Planned {
-        plan: plan.sorted(),
-        draft,
-        number,
-        crd_changes: changes.recorded(),
-        created_first,
-        obstacle,
-        notes,
-    })
+    let (plan, crd_changes) = (plan.sorted(), changes.recorded());
+    Ok(Planned { plan, draft, number, crd_changes, created_first, obstacle, notes })
+}
+
+/// The CRD that is created before anything else, instead of a dry run; only with the first revision, when nothing is there
+/// that could be left half changed.
+fn without_dry_run(cx: &Context, known: Option<&Contents>, served: &[Phase]) -> Option<ObjectKey> {
+    let is_first = !cx.only_plans && known.is_some_and(Vec::is_empty);
+    if is_first { dry_run::costliest(served) } else { None }
+}
+
+/// What the plan is made of.
+fn inputs(observed: &Observed<'_>, draft: &Draft, dependencies: Vec<String>) -> Inputs {
+    let Observed { extension, account, .. } = observed;
+    Inputs {
+        digest: draft.inputs_digest.clone(),
+        content_digest: content_digest(&draft.phases),
+        namespace: extension.spec.namespace.clone(),
+        service_account: format!("{}/{}", account.namespace, account.name),
+        dependencies,
+    }
 }
 
 async fn account_client(cx: &Context, account: &AccountRef) -> Result<AccountClient, Cause> {

@@ -5,14 +5,14 @@ use olm_render::CertificateProvider;
 
 use super::{
     Context, annotations,
-    decide::{Decision, decide, resolve},
+    decide::{Decision, decide},
     observe::{self, Observed, identity, service_account},
     plan::Planned,
     report::{Outcome, StepError},
 };
 use crate::{
     interest::Wanted,
-    plan::{CatalogAnswer, NewRevision, Next},
+    plan::{NewRevision, Next},
     webhook_certificates,
 };
 
@@ -27,17 +27,6 @@ fn revision(Planned { plan, draft, .. }: Planned) -> NewRevision {
         properties: draft.catalog_properties,
         objects: phases.flat_map(|phase| phase.objects).collect(),
     }
-}
-
-/// The answer of the catalogs for an extension.
-///
-/// # Errors
-/// The catalogs cannot be read.
-pub(crate) async fn catalog_answer(
-    cx: &Context,
-    extension: &ClusterExtension,
-) -> Result<CatalogAnswer, String> {
-    resolve::answer(cx, extension, &observe::revisions(cx, extension)?).await
 }
 
 /// What the controller would do next for an extension.

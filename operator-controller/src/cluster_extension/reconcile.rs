@@ -273,7 +273,9 @@ impl Extensions {
     async fn release(&self, extension: &ClusterExtension, wanted: &Wanted) -> Next {
         let uid = extension.uid().unwrap_or_default();
         self.forget(&extension.name_any(), &uid);
-        if extension.finalizers().iter().any(|f| FINALIZERS.contains(&f.as_str())) {
+        let finalizers = extension.finalizers();
+        let has_own = finalizers.iter().any(|name| FINALIZERS.contains(&name.as_str()));
+        if has_own {
             if let Some(held) = deletion_guard::held(&self.cx, extension).await {
                 wanted.add([Interest::Rbac]);
                 return self.hold(extension, &held).await;
@@ -295,7 +297,9 @@ impl Extensions {
         match self.objects.remove_finalizers(extension, &FINALIZERS).await {
             Err(error) => Next::Retry(error),
             // What others have to do with it first.
-            Ok(None) if is_held_by_others(extension) => self.await_rest(extension, requeue::HELD_RETRY).await,
+            Ok(None) if !has_own && !finalizers.is_empty() => {
+                self.await_rest(extension, requeue::HELD_RETRY).await
+            }
             Ok(_) => Next::Await,
         }
     }
@@ -303,11 +307,8 @@ impl Extensions {
     /// Reports why a deletion is held.
     async fn hold(&self, extension: &ClusterExtension, held: &Held) -> Next {
         let message = format!("The deletion is held: {}", held.text);
-        let activity = if held.recovers {
-            Activity::Reconciling(Reason::Blocked, &message)
-        } else {
-            Activity::Stalled(Reason::Blocked, &message)
-        };
+        let activity = if held.recovers { Activity::Reconciling } else { Activity::Stalled };
+        let activity = activity(Reason::Blocked, &message);
         self.report_deletion(extension, (Reason::Blocked, &message, activity), requeue::HELD_RETRY).await
     }
 
@@ -351,10 +352,4 @@ impl Extensions {
         }
         Ok(())
     }
-}
-
-/// Whether only finalizers are left that are not this program's.
-fn is_held_by_others(extension: &ClusterExtension) -> bool {
-    let is_own = |name: &String| FINALIZERS.contains(&name.as_str());
-    !extension.finalizers().is_empty() && !extension.finalizers().iter().any(is_own)
 }

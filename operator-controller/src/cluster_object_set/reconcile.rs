@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use olm_api::{
     ConditionType,
@@ -42,7 +43,7 @@ impl Reconciler for ObjectSets {
 
     /// That of its extension: the revision of what a person has just edited doesn't wait for newer revisions of others.
     fn edited(&self, set: &ClusterObjectSet) -> u64 {
-        match set.owner_references().iter().find(|owner| owner.kind == "ClusterExtension") {
+        match extensions(set).next() {
             Some(owner) => self.0.edits.last(&owner.kind, &owner.name),
             None => self.0.edits.note(set),
         }
@@ -166,8 +167,12 @@ fn owners(set: &ClusterObjectSet) -> Vec<OwnerChanged> {
     let named = |kind: &str, name: String| OwnerChanged::Named { kind: kind.to_owned(), name };
     let kept = |uid: String| OwnerChanged::Uid { uid };
     let own = [named("ClusterObjectSet", set.name_any()), kept(set.uid().unwrap_or_default())];
-    let references = set.owner_references().iter();
-    let extensions = references.clone().filter(|r| r.kind == "ClusterExtension");
-    let extensions = extensions.map(|r| named(&r.kind, r.name.clone()));
-    own.into_iter().chain(extensions).chain(references.map(|r| kept(r.uid.clone()))).collect()
+    let extensions = extensions(set).map(|r| named(&r.kind, r.name.clone()));
+    let all = set.owner_references().iter().map(|r| kept(r.uid.clone()));
+    own.into_iter().chain(extensions).chain(all).collect()
+}
+
+/// The references of a revision to its extension.
+fn extensions(set: &ClusterObjectSet) -> impl Iterator<Item = &OwnerReference> {
+    set.owner_references().iter().filter(|owner| owner.kind == "ClusterExtension")
 }

@@ -281,7 +281,8 @@ impl ExtensionPolicy<'_> {
             return Ok(false);
         }
         // Listed, because what is deleted or changed from here on does not come back: the newest state decides.
-        let sets = self.list().await?;
+        let listed = bounded(self.set_api().list(&self.mine())).await;
+        let sets = listed.map_err(|e| format!("listing the revisions: {}", api_text(&e)))?.items;
         let crds = self.converting(&sets).await?;
         if crds.is_empty() {
             return Ok(true);
@@ -360,11 +361,6 @@ impl ExtensionPolicy<'_> {
             }
         }
         Ok(at_rest)
-    }
-
-    async fn list(&self) -> Result<Vec<ClusterObjectSet>, String> {
-        let listed = bounded(self.set_api().list(&self.mine())).await;
-        listed.map(|listed| listed.items).map_err(|e| format!("listing the revisions: {}", api_text(&e)))
     }
 
     fn mine(&self) -> ListParams {

@@ -109,6 +109,7 @@ pub(crate) async fn settle(
     let retains = policy(set) == DeletionPolicy::RetainCrds;
     let items = phases.iter().flat_map(|phase| &phase.items);
     // New versions of objects may be stored at any time; all else stays as it is once it is settled.
+    let may_convert = |item: &Item| item.known.key.is_crd() && converts_by_webhook(item.object());
     let items: Vec<&Item> = items.filter(|item| !settled || (retains && may_convert(item))).collect();
     if settled && items.is_empty() {
         return None;
@@ -118,10 +119,6 @@ pub(crate) async fn settle(
         concurrently(REQUESTS, checks).await.into_iter().filter_map(Result::err).collect();
     problems.sort_unstable();
     Some(if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) })
-}
-
-fn may_convert(item: &Item) -> bool {
-    item.known.key.is_crd() && converts_by_webhook(item.object())
 }
 
 async fn settle_one(executor: &Executor<'_>, item: &Item, retains: bool) -> Result<(), String> {

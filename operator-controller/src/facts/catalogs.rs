@@ -290,22 +290,13 @@ pub fn selected(catalog: &str, labels: &BTreeMap<String, String>, selector: &Lab
 fn validate(selector: &LabelSelector) -> Result<(), String> {
     for requirement in selector.match_expressions.iter().flatten() {
         let values = requirement.values.as_ref().is_some_and(|v| !v.is_empty());
-        match requirement.operator.as_str() {
-            "In" | "NotIn" if !values => {
-                return Err(format!(
-                    "key {:?}: for 'in', 'notin' operators, values set can't be empty",
-                    requirement.key
-                ));
-            }
-            "Exists" | "DoesNotExist" if values => {
-                return Err(format!(
-                    "key {:?}: values set must be empty for exists and does not exist",
-                    requirement.key
-                ));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        let wrong = match requirement.operator.as_str() {
+            "In" | "NotIn" if !values => "for 'in', 'notin' operators, values set can't be empty",
+            "Exists" | "DoesNotExist" if values => "values set must be empty for exists and does not exist",
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => continue,
             other => return Err(format!("{other:?} is not a valid label selector operator")),
-        }
+        };
+        return Err(format!("key {:?}: {wrong}", requirement.key));
     }
     Ok(())
 }

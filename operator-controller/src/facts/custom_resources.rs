@@ -76,11 +76,10 @@ impl CustomResources {
         definitions: &BTreeSet<String>,
     ) {
         let mut extensions = self.extensions.lock();
-        let followed = extensions
-            .entry(uid.to_owned())
-            .or_insert_with(|| Followed { account: account.clone(), definitions: BTreeMap::new() });
+        let anew = || Followed { account: account.clone(), definitions: BTreeMap::new() };
+        let followed = extensions.entry(uid.to_owned()).or_insert_with(anew);
         if followed.account != *account {
-            *followed = Followed { account: account.clone(), definitions: BTreeMap::new() };
+            *followed = anew();
         }
         followed.definitions.retain(|definition, _| definitions.contains(definition));
         for definition in definitions {
@@ -139,13 +138,8 @@ impl Follower {
     }
 
     fn report(&self, now: Result<Counts, String>) {
-        let is_news = {
-            let mut known = self.known.lock();
-            let is_news = known.as_ref() != Some(&now);
-            *known = Some(now);
-            is_news
-        };
-        if is_news {
+        let before = self.known.lock().replace(now.clone());
+        if before != Some(now) {
             (self.changed)(&self.extension);
         }
     }
@@ -177,10 +171,9 @@ impl Follower {
                     Err(error) => return interrupted(&error).await,
                 };
                 let was_empty = counts.is_empty();
-                match apply(&mut counts, event) {
-                    Applied::At(at) => version = at,
-                    Applied::Expired => return Ok(()),
-                    Applied::Failed(why) => return Err(why),
+                match apply(&mut counts, event)? {
+                    Some(at) => version = at,
+                    None => return Ok(()),
                 }
                 if was_empty != counts.is_empty() {
                     self.report(Ok(counts.clone()));
@@ -230,17 +223,9 @@ async fn list(api: &Api<DynamicObject>) -> Result<(Counts, String), String> {
     }
 }
 
-/// What became of an event.
-enum Applied {
-    /// The numbers are those of this version.
-    At(String),
-    /// The version is too old to be watched from.
-    Expired,
-    Failed(String),
-}
-
-fn apply<K: ResourceExt>(counts: &mut Counts, event: WatchEvent<K>) -> Applied {
-    let at = |object: &K| Applied::At(object.resource_version().unwrap_or_default());
+/// Takes an event in: the version that the numbers are of then; `None` where it is too old to be watched from.
+fn apply<K: ResourceExt>(counts: &mut Counts, event: WatchEvent<K>) -> Result<Option<String>, String> {
+    let at = |object: &K| Ok(Some(object.resource_version().unwrap_or_default()));
     match event {
         WatchEvent::Added(object) => {
             *counts.entry(object.namespace().unwrap_or_default()).or_default() += 1;
@@ -257,9 +242,9 @@ fn apply<K: ResourceExt>(counts: &mut Counts, event: WatchEvent<K>) -> Applied {
             at(&object)
         }
         WatchEvent::Modified(object) => at(&object),
-        WatchEvent::Bookmark(bookmark) => Applied::At(bookmark.metadata.resource_version),
-        WatchEvent::Error(status) if status.code == 410 => Applied::Expired,
-        WatchEvent::Error(status) => Applied::Failed(status.message),
+        WatchEvent::Bookmark(bookmark) => Ok(Some(bookmark.metadata.resource_version)),
+        WatchEvent::Error(status) if status.code == 410 => Ok(None),
+        WatchEvent::Error(status) => Err(status.message),
     }
 }
 
@@ -288,13 +273,13 @@ mod tests {
             ("DELETED", "a", json!({"a": 1})),
             ("DELETED", "a", json!({})),
         ] {
-            assert!(matches!(apply(&mut counts, event(kind, namespace, "7")), Applied::At(at) if at == "7"));
+            assert_eq!(apply(&mut counts, event(kind, namespace, "7")), Ok(Some("7".to_owned())));
             assert_eq!(json!(counts), wanted);
         }
         let gone: WatchEvent<ConfigMap> = serde_json::from_value(
             json!({"type": "ERROR", "object": {"status": "Failure", "message": "m", "reason": "Expired", "code": 410}}),
         )
         .unwrap();
-        assert!(matches!(apply(&mut counts, gone), Applied::Expired));
+        assert_eq!(apply(&mut counts, gone), Ok(None));
     }
 }

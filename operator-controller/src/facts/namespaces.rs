@@ -1,11 +1,7 @@
 //! The UIDs of namespaces: an extension knows by them whether its namespace was deleted and created again, without a
 //! request at each reconcile.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem::take,
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
@@ -16,14 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Known,
-    watched::{Changes, add},
+    watched::{Changes, Uids, add},
 };
 use crate::interest::{Interest, Interests};
 
 /// The UIDs of all namespaces, once they have been listed. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Namespaces {
-    uids: Arc<Mutex<BTreeMap<String, String>>>,
+    uids: Arc<Mutex<Uids<String>>>,
     listed: Known<()>,
 }
 
@@ -39,7 +35,7 @@ impl Namespaces {
     /// The namespaces have not been listed yet.
     pub(crate) fn uid(&self, name: &str) -> Result<Option<String>, String> {
         let unknown = || "the namespaces of the cluster are not known yet".to_owned();
-        self.listed.get().map(|()| self.uids.lock().get(name).cloned()).ok_or_else(unknown)
+        self.listed.get().map(|()| self.uids.lock().known.get(name).cloned()).ok_or_else(unknown)
     }
 
     /// Watches until `stop`.
@@ -51,10 +47,8 @@ impl Namespaces {
         stop: CancellationToken,
     ) {
         let mut changes = Changes::new();
-        let (known, mut listing) = (self.clone(), BTreeMap::new());
-        add::<Namespace, _>(&mut changes, &client, chance, move |event| {
-            Some(known.take(event, &mut listing))
-        });
+        let known = self.clone();
+        add(&mut changes, &client, chance, move |event| Some(known.take(event)));
         while let Some(Some(changed)) = stop.run_until_cancelled(changes.next()).await {
             for name in changed {
                 interests.fire(&Interest::Namespace(name));
@@ -62,40 +56,14 @@ impl Namespaces {
         }
     }
 
-    /// Takes note of an event, and of what a list has shown so far; the namespaces that came, went, or are others under
-    /// their names.
-    fn take(
-        &self,
-        event: Event<PartialObjectMeta<Namespace>>,
-        listing: &mut BTreeMap<String, String>,
-    ) -> Vec<String> {
-        let mut uids = self.uids.lock();
-        match event {
-            Event::Init => listing.clear(),
-            Event::InitApply(one) => {
-                listing.insert(one.name_any(), one.uid().unwrap_or_default());
-            }
-            Event::InitDone => {
-                let before = std::mem::replace(&mut *uids, take(listing));
-                self.listed.set(());
-                let names: BTreeSet<&String> = before.keys().chain(uids.keys()).collect();
-                return names
-                    .into_iter()
-                    .filter(|name| before.get(*name) != uids.get(*name))
-                    .cloned()
-                    .collect();
-            }
-            Event::Apply(one) => {
-                let (name, uid) = (one.name_any(), one.uid().unwrap_or_default());
-                if uids.insert(name.clone(), uid.clone()) != Some(uid) {
-                    return vec![name];
-                }
-            }
-            Event::Delete(one) => {
-                return uids.remove_entry(&one.name_any()).map(|(name, _)| name).into_iter().collect();
-            }
+    /// Takes note of an event; the namespaces that came, went, or are others under their names.
+    fn take(&self, event: Event<PartialObjectMeta<Namespace>>) -> Vec<String> {
+        let is_whole = matches!(event, Event::InitDone);
+        let changed = self.uids.lock().take(event, ResourceExt::name_any);
+        if is_whole {
+            self.listed.set(());
         }
-        Vec::new()
+        changed.into_iter().flatten().map(|(name, _)| name).collect()
     }
 }
 
@@ -112,8 +80,8 @@ mod tests {
 
     #[test]
     fn a_namespace_that_comes_goes_or_is_another_one_is_news() {
-        let (known, mut listing) = (Namespaces::default(), BTreeMap::new());
-        let mut news = |event| known.take(event, &mut listing);
+        let known = Namespaces::default();
+        let news = |event| known.take(event);
         assert!(known.uid("a").is_err(), "nothing is known before the first list");
         for (name, uid) in [("a", "1"), ("b", "1"), ("c", "1")] {
             assert!(news(Event::InitApply(namespace(name, uid))).is_empty());
@@ -130,7 +98,7 @@ mod tests {
         assert!(news(Event::Init).is_empty());
         news(Event::InitApply(namespace("a", "3")));
         assert_eq!(known.uid("c"), Ok(Some("1".into())), "as before, until the list is complete");
-        assert_eq!(news(Event::InitDone), ["a", "c"]);
+        assert_eq!(news(Event::InitDone), ["c", "a"]);
         assert_eq!((known.uid("a"), known.uid("c")), (Ok(Some("3".into())), Ok(None)));
     }
 }

@@ -1,10 +1,10 @@
 //! What the administrator sets for all extensions: the ConfigMap that the admission policies read as well, or the
 //! flags of a process without policies.
 
-use std::{future::ready, time::Duration};
+use std::future::ready;
 
 use futures::StreamExt as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client, ResourceExt as _};
 use olm_runtime::{AccountRef, Chance};
@@ -18,7 +18,7 @@ use crate::{
 
 /// How long API servers may admit objects by a default account that was replaced: they learn of the settings by a watch.
 /// Times have whole seconds, which takes away one of these.
-const REPLACED: Duration = Duration::from_secs(2);
+const REPLACED: SignedDuration = SignedDuration::from_secs(2);
 
 /// The account of those that name none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,9 +66,8 @@ impl Settings {
     /// since: it was the default before.
     pub(crate) fn default_account_checked_at(&self, created: Option<Timestamp>) -> Option<AccountRef> {
         let DefaultAccount { account, since } = self.default_account.get().flatten()?;
-        let is_checked = since.zip(created).is_some_and(|(since, created)| {
-            created.duration_since(since) >= jiff::SignedDuration::try_from(REPLACED).unwrap_or_default()
-        });
+        let is_checked =
+            since.zip(created).is_some_and(|(since, created)| created.duration_since(since) >= REPLACED);
         is_checked.then_some(account)
     }
 

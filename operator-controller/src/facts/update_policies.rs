@@ -10,7 +10,12 @@ use std::{
 
 use educe::Educe;
 use futures::StreamExt as _;
-use kube::{Client, ResourceExt, core::DeserializeGuard, runtime::reflector::Store, runtime::watcher::Event};
+use kube::{
+    Client, ResourceExt,
+    api::PartialObjectMeta,
+    core::DeserializeGuard,
+    runtime::{reflector::Store, watcher::Event},
+};
 use olm_api::{
     names::{OWNER_NAME_LABEL, RETURNED_FROM_ANNOTATION},
     ownership::revision_of,
@@ -23,7 +28,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Known,
+    Known, readable,
     watched::{Changes, add},
 };
 use crate::{
@@ -96,36 +101,10 @@ impl UpdatePolicies {
         stop: CancellationToken,
     ) {
         let mut changes = Changes::new();
-        add::<ExtensionPlan, _>(&mut changes, &client, chance, |event| {
-            let of = |plan: &kube::api::PartialObjectMeta<ExtensionPlan>| {
-                Some((plan.name_any(), plan.labels().get(OWNER_NAME_LABEL)?.clone()))
-            };
-            match event {
-                Event::Init => Some(PlanChange::Anew),
-                Event::InitApply(plan) | Event::Apply(plan) => {
-                    of(&plan).map(|(name, of)| PlanChange::Is(name, of))
-                }
-                Event::Delete(plan) => Some(PlanChange::Gone(plan.name_any())),
-                Event::InitDone => None,
-            }
-        });
-        let following = changes.for_each(|change| {
-            match change {
-                PlanChange::Anew => self.plans.lock().clear(),
-                // Its extension may not wait for anything any more.
-                PlanChange::Is(name, extension) => {
-                    if self.plans.lock().insert(name, extension.clone()).is_none() {
-                        self.interests.fire(&Interest::Revisions(extension));
-                    }
-                }
-                // What still waits is written again.
-                PlanChange::Gone(name) => {
-                    let extension = self.plans.lock().remove(&name);
-                    if let Some(name) = extension {
-                        self.interests.fire(&Interest::Revisions(name));
-                    }
-                }
-            }
+        let known = self.clone();
+        add::<ExtensionPlan, _>(&mut changes, &client, chance, move |event| known.take(event));
+        let following = changes.for_each(|extension| {
+            self.interests.fire(&Interest::Revisions(extension));
             ready(())
         });
         let knowing = async {
@@ -138,8 +117,22 @@ impl UpdatePolicies {
         let _ = stop.run_until_cancelled(both).await;
     }
 
-    fn policies(&self) -> Vec<Arc<DeserializeGuard<UpdatePolicy>>> {
-        self.policies.state()
+    /// Takes note of a plan that is there or is gone; its extension, where that is news. It may not wait for anything any
+    /// more, and what still waits is written again.
+    fn take(&self, event: Event<PartialObjectMeta<ExtensionPlan>>) -> Option<String> {
+        let mut plans = self.plans.lock();
+        match event {
+            Event::Init => plans.clear(),
+            Event::InitApply(plan) | Event::Apply(plan) => {
+                let extension = plan.labels().get(OWNER_NAME_LABEL)?;
+                if plans.insert(plan.name_any(), extension.clone()).is_none() {
+                    return Some(extension.clone());
+                }
+            }
+            Event::Delete(plan) => return plans.remove(&plan.name_any()),
+            Event::InitDone => {}
+        }
+        None
     }
 
     /// The policy that is in force for an extension.
@@ -147,13 +140,12 @@ impl UpdatePolicies {
         if self.listed.get().is_none() {
             return InForce::Unknown;
         }
-        let all = self.policies();
+        let all = self.policies.state();
         // Whom it selects is not known.
         if let Some((unreadable, error)) = all.iter().find_map(|one| Some((one, one.0.as_ref().err()?))) {
             return InForce::Invalid { name: unreadable.name_any(), why: error.to_string(), installs: false };
         }
-        let readable = all.iter().filter_map(|one| one.0.as_ref().ok());
-        let Some(found) = in_force(readable, extension.labels()) else { return InForce::Nothing };
+        let Some(found) = in_force(readable(&all), extension.labels()) else { return InForce::Nothing };
         match Policy::parse(&found.name_any(), &found.spec) {
             Ok(policy) => InForce::Policy(Box::new(policy)),
             Err(wrong) => InForce::Invalid {
@@ -166,10 +158,9 @@ impl UpdatePolicies {
 
     /// The extensions for which a policy is in force.
     pub(crate) fn selected(&self, policy: &str) -> BTreeSet<String> {
-        let all = self.policies();
-        let readable: Vec<&UpdatePolicy> = all.iter().filter_map(|one| one.0.as_ref().ok()).collect();
+        let all = self.policies.state();
         let is_its = |extension: &Arc<DeserializeGuard<ClusterExtension>>| {
-            in_force(readable.iter().copied(), extension.labels()).is_some_and(|one| one.name_any() == policy)
+            in_force(readable(&all), extension.labels()).is_some_and(|one| one.name_any() == policy)
         };
         self.extensions.state().iter().filter(|one| is_its(one)).map(|one| one.name_any()).collect()
     }
@@ -210,12 +201,6 @@ impl UpdatePolicies {
     pub(crate) fn plans_of(&self, extension: &str) -> Vec<String> {
         self.plans.lock().iter().filter(|(_, of)| *of == extension).map(|(name, _)| name.clone()).collect()
     }
-}
-
-enum PlanChange {
-    Anew,
-    Is(String, String),
-    Gone(String),
 }
 
 /// Which extensions roll out, and which have failed to.

@@ -1,13 +1,13 @@
 //! The streams by which facts follow the cluster. An interruption is made up for by the list that follows it.
 
-use std::{fmt::Debug, future::ready};
+use std::{collections::BTreeMap, fmt::Debug, future::ready, mem};
 
 use futures::{
     Stream, StreamExt as _,
     stream::{BoxStream, SelectAll},
 };
 use kube::{
-    Api, Client, Resource,
+    Api, Client, Resource, ResourceExt as _,
     api::PartialObjectMeta,
     runtime::watcher::{self, Event},
 };
@@ -45,6 +45,49 @@ where
             }
         })
     })
+}
+
+/// The UIDs of the objects of a kind, by what names them.
+#[derive(Debug, Default)]
+pub(super) struct Uids<N> {
+    pub(super) known: BTreeMap<N, String>,
+    /// What a list has shown so far.
+    listing: BTreeMap<N, String>,
+}
+
+impl<N: Ord + Clone> Uids<N> {
+    /// Takes note of an event; the objects that came, went, or are others under their names, each with the UID that it has
+    /// now. `None` until a list is complete: others may have been deleted while the watch was interrupted.
+    pub(super) fn take<K: Resource>(
+        &mut self,
+        event: Event<PartialObjectMeta<K>>,
+        name: impl Fn(&PartialObjectMeta<K>) -> N,
+    ) -> Option<Vec<(N, Option<String>)>> {
+        let (name, uid) = match event {
+            Event::Init => {
+                self.listing.clear();
+                return None;
+            }
+            Event::InitApply(one) => {
+                self.listing.insert(name(&one), one.uid().unwrap_or_default());
+                return None;
+            }
+            Event::InitDone => {
+                let before = mem::replace(&mut self.known, mem::take(&mut self.listing));
+                let gone = before.keys().filter(|name| !self.known.contains_key(*name));
+                let other = self.known.iter().filter(|(name, uid)| before.get(*name) != Some(*uid));
+                let other = other.map(|(name, uid)| (name.clone(), Some(uid.clone())));
+                return Some(gone.map(|name| (name.clone(), None)).chain(other).collect());
+            }
+            Event::Apply(one) => (name(&one), one.uid()),
+            Event::Delete(one) => (name(&one), None),
+        };
+        let before = match uid.clone() {
+            Some(uid) => self.known.insert(name.clone(), uid),
+            None => self.known.remove(&name),
+        };
+        Some((before != uid).then_some((name, uid)).into_iter().collect())
+    }
 }
 
 /// Changes of several kinds.

@@ -1,6 +1,7 @@
 use std::sync::{Arc, Mutex};
 
 use olm_fbc::{CatalogError, PackageContent};
+use olm_image::DiskBudget;
 use olm_runtime::{ServerLimits, SystemClock, listen, serve};
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
@@ -50,7 +51,14 @@ impl World {
         // Another test may have installed it.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-        HttpReader::new(client, self.directory.clone(), Arc::new(SystemClock), self.cache.path()).unwrap()
+        self.reader_with(client)
+    }
+
+    fn reader_with(&self, client: reqwest::Client) -> HttpReader {
+        let (directory, clock, disk) = (self.directory.clone(), Arc::new(SystemClock), DiskBudget::default());
+        let reader = HttpReader::new(directory, clock, self.cache.path(), disk).unwrap();
+        reader.set_client(Ok(client));
+        reader
     }
 
     fn announces(&self, reference: &str) {
@@ -98,15 +106,15 @@ async fn content_of_another_digest_is_not_taken() {
 
 #[tokio::test]
 async fn the_last_good_copy_is_used_while_the_server_is_away_also_after_a_restart() {
-    let world = World::new();
+    let mut world = World::new();
     world.origin.install("c", ONE, OLD);
     world.announces(ONE);
     assert_eq!(seen(world.reader().package("c", "p").await), Ok("old".to_owned()));
     world.stop.cancel();
-    world.server.await.unwrap();
+    (&mut world.server).await.unwrap();
     let remote = RemoteCatalog { base_url: world.base.clone(), reference: TWO.to_owned() };
     *world.directory.0.lock().unwrap() = Some(remote);
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let reader = HttpReader::new(client, world.directory, Arc::new(SystemClock), world.cache.path()).unwrap();
+    let reader = world.reader_with(client);
     assert_eq!(seen(reader.package("c", "p").await), Ok("old".to_owned()));
 }

@@ -36,7 +36,7 @@ pub(crate) async fn create(
 ) -> Result<(), Cause> {
     let unknown = || Cause::transient("the ServiceAccount of the extension is not recorded yet");
     // They use the very ServiceAccount and namespace that this one does, whatever becomes of the names or of the default.
-    let record = Record::of(needy).ok_or_else(unknown)?.of_new_extension();
+    let record = Record { generation: 1, ..Record::of(needy).ok_or_else(unknown)? }.text();
     // Else the first of them might find that nothing needs it.
     cx.installed.set_settled(needy.metadata.uid.as_deref().unwrap_or_default(), false);
     let api: Api<ClusterExtension> = Api::all(cx.controller());

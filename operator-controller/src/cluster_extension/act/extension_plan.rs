@@ -2,7 +2,7 @@
 
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, ObjectMeta, Preconditions},
+    api::{DeleteParams, ListParams, Preconditions},
 };
 use olm_api::{
     names::{EXTENSION_FIELD_MANAGER, OWNER_KIND_LABEL, OWNER_NAME_LABEL},
@@ -10,7 +10,6 @@ use olm_api::{
     v1alpha1::{ExtensionPlan, ExtensionPlanSpec},
 };
 use olm_runtime::{api_text, bounded, if_exists, post_as};
-use serde_json::json;
 
 use super::revision::controller_reference;
 use crate::cluster_extension::{Context, decide::hold::Held};
@@ -42,7 +41,7 @@ pub(crate) async fn keep(cx: &Context, extension: &ClusterExtension, held: &Held
     if let Some(spec) = &held.plan
         && !held.present.iter().any(is_kept)
     {
-        let plan = plan(extension, spec)?;
+        let plan = plan(extension, spec);
         let created = bounded(api(cx).create(&post_as(EXTENSION_FIELD_MANAGER), &plan)).await;
         match created {
             Ok(_) => {}
@@ -81,22 +80,14 @@ fn api(cx: &Context) -> Api<ExtensionPlan> {
     Api::all(cx.controller())
 }
 
-fn plan(extension: &ClusterExtension, spec: &ExtensionPlanSpec) -> Result<ExtensionPlan, String> {
+fn plan(extension: &ClusterExtension, spec: &ExtensionPlanSpec) -> ExtensionPlan {
     let mut plan = ExtensionPlan::new(&name(&extension.name_any(), &spec.digest), spec.clone());
-    let owner =
-        serde_json::from_value(json!([controller_reference::<ClusterExtension>(&extension.metadata)]));
-    plan.metadata = ObjectMeta {
-        owner_references: Some(owner.map_err(|e| e.to_string())?),
-        labels: Some(
-            [
-                (OWNER_KIND_LABEL.to_owned(), ClusterExtension::kind(&()).into_owned()),
-                (OWNER_NAME_LABEL.to_owned(), extension.name_any()),
-            ]
-            .into(),
-        ),
-        ..plan.metadata
-    };
-    Ok(plan)
+    let owner = controller_reference::<ClusterExtension>(&extension.metadata);
+    plan.metadata.owner_references = Some(vec![owner]);
+    let kind = ClusterExtension::kind(&()).into_owned();
+    let labels = [(OWNER_KIND_LABEL, kind), (OWNER_NAME_LABEL, extension.name_any())];
+    plan.metadata.labels = Some(labels.map(|(label, value)| (label.to_owned(), value)).into());
+    plan
 }
 
 /// The name of a plan: that of the extension, and the beginning of the digest.

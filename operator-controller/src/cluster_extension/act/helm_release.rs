@@ -9,7 +9,7 @@
 //! extension's status must say that upstream has installed this bundle.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{Api, ResourceExt, api::ListParams, core::PartialObjectMeta};
 use olm_api::{
     ConditionStatus, ConditionType, ConditionWriter, Reason,
@@ -287,10 +287,7 @@ pub(crate) fn observed_phases(phases: &[Phase]) -> Vec<ObservedPhase> {
     phases.iter().map(digest).collect()
 }
 
-fn is_controlled(
-    owners: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference],
-    uid: &str,
-) -> bool {
+fn is_controlled(owners: &[OwnerReference], uid: &str) -> bool {
     owners.iter().any(|owner| owner.controller == Some(true) && owner.uid == uid)
 }
 

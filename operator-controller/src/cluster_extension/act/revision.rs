@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{
     Api, Resource, ResourceExt,
     api::{ApiResource, DeleteParams, DynamicObject},
@@ -95,15 +95,15 @@ pub(crate) struct RevisionWriter<'a> {
 }
 
 /// The reference to a controller that the owned object goes with.
-pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &ObjectMeta) -> Value {
-    json!({
-        "apiVersion": K::api_version(&()),
-        "kind": K::kind(&()),
-        "name": owner.name,
-        "uid": owner.uid,
-        "controller": true,
-        "blockOwnerDeletion": true,
-    })
+pub(crate) fn controller_reference<K: Resource<DynamicType = ()>>(owner: &ObjectMeta) -> OwnerReference {
+    OwnerReference {
+        api_version: K::api_version(&()).into_owned(),
+        kind: K::kind(&()).into_owned(),
+        name: owner.name.clone().unwrap_or_default(),
+        uid: owner.uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
 }
 
 impl RevisionWriter<'_> {
@@ -221,12 +221,6 @@ impl RevisionWriter<'_> {
         Ok(())
     }
 
-    /// What the extension asks of its revisions.
-    fn policies(&self) -> impl Iterator<Item = (String, String)> {
-        let unknown_kinds = self.unknown_kinds().map(|v| (UNKNOWN_KINDS_ANNOTATION.to_owned(), v.clone()));
-        unknown_kinds.into_iter().chain(deletion_policy::extension::of_revision(self.extension))
-    }
-
     /// What the revision records beside its content.
     fn annotations(&self, new: &NewRevision<'_>) -> Result<BTreeMap<String, String>, String> {
         let NewRevision { draft, account, planned, .. } = *new;
@@ -248,12 +242,13 @@ impl RevisionWriter<'_> {
             (DECLARED_ANNOTATION, declared.as_deref()),
             (ROLLED_BACK_TO_ANNOTATION, target.as_deref()),
             (RETURNED_FROM_ANNOTATION, draft.returned_from.as_deref()),
+            (UNKNOWN_KINDS_ANNOTATION, self.unknown_kinds().map(String::as_str)),
         ];
         recorded.extend(planned.into_iter().flatten());
         let account = account.into_iter().flat_map(|account| self.acting_as(account));
         let recorded = recorded.into_iter().filter_map(|(key, value)| Some((key, value?)));
         annotations.extend(account.chain(recorded).map(|(key, value)| (key.to_owned(), value.to_owned())));
-        annotations.extend(self.policies());
+        annotations.extend(deletion_policy::extension::of_revision(self.extension));
         Ok(annotations)
     }
 

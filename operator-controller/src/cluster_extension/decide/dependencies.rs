@@ -101,7 +101,7 @@ pub(crate) async fn require(
         cx.installed.forget(&name);
         return Ok(Required::Met(None));
     }
-    let installed = installed_bundles(cx, &name);
+    let installed = bundles(cx, &name, Revisions::installed);
     let present: Vec<InstalledBundle<'_>> = installed.iter().map(Installed::as_installed).collect();
     let mut pending = cx.installed.get();
     pending.remove(&name);
@@ -179,8 +179,8 @@ async fn after(
         None => None,
     };
     let remedies = remedies(cx, observed.wanted, &coming.missing, installed).await;
-    let explanation =
-        coming.explanation(refusal.into_iter().chain([remedies]).collect::<Vec<_>>().join("\n"));
+    let lines = coming.lines.iter().take(EXPLAINED_MAX).cloned().chain(refusal).chain([remedies]);
+    let explanation = lines.collect::<Vec<_>>().join("\n");
     Err(error(explanation, coming.missing.is_empty() && !coming.is_stalled))
 }
 
@@ -262,21 +262,10 @@ impl Coming {
         }
         coming
     }
-
-    /// The sentences, with the remedies for the rest.
-    fn explanation(&self, remedies: String) -> String {
-        let lines = self.lines.iter().take(EXPLAINED_MAX).cloned().chain([remedies]);
-        lines.collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// The bundles that are installed for other extensions.
-pub(crate) fn installed_bundles(cx: &Context, but_for: &str) -> Vec<Installed> {
-    bundles(cx, but_for, Revisions::installed)
 }
 
 /// The bundle of one revision of each other extension.
-fn bundles(
+pub(crate) fn bundles(
     cx: &Context,
     but_for: &str,
     revision: impl Fn(&Revisions) -> Option<&Revision>,
@@ -376,6 +365,7 @@ async fn remedy(
         text.push_str(" No catalog of this cluster has a bundle that meets it: add a catalog that does, or install it in another way.");
         return text;
     };
+    let shown = |one: &Provider| format!("package {} {} (catalog {})", one.package, one.version, one.catalog);
     let providers: Vec<String> = found.iter().map(shown).collect();
     let _ = write!(text, " It would be met by {}.", providers.join(" or "));
     if let Some(there) = installed.iter().find(|there| there.bundle.package == first.package) {
@@ -424,10 +414,6 @@ async fn packages_for(
         found.extend(cx.catalogs.mentioning(&json!(text).to_string(), selector).await);
     }
     found
-}
-
-fn shown(provider: &Provider) -> String {
-    format!("package {} {} (catalog {})", provider.package, provider.version, provider.catalog)
 }
 
 fn waiting<'a>(name: &'a str, one: &'a Pending) -> PendingBundle<'a> {

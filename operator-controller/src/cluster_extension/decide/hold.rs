@@ -99,17 +99,13 @@ pub(crate) async fn ask(
         }
         InForce::Unknown => {
             let look_again = observed.now.checked_add(UNKNOWN_RETRY).ok();
-            let text = sentence(&version, &[Wait::Unknown], observed.now);
-            return Ok(Decision::Hold(Box::new(Held::without_plan(planned, text, None, look_again))));
+            let sentence = sentence(&version, &[Wait::Unknown], observed.now);
+            return Ok(without_plan(planned, Pending { sentence, look_again, ..Pending::default() }));
         }
         InForce::Invalid { name, why, .. } => {
             let text = sentence(&version, &[Wait::Invalid { why }], observed.now);
-            return Ok(Decision::Hold(Box::new(Held::without_plan(
-                planned,
-                named(&text, &name),
-                Some(Reason::Blocked),
-                None,
-            ))));
+            let (sentence, stalled) = (named(&text, &name), Some(Reason::Blocked));
+            return Ok(without_plan(planned, Pending { sentence, stalled, ..Pending::default() }));
         }
         InForce::Policy(policy) => policy,
     };
@@ -168,16 +164,9 @@ async fn by_policy(
     Ok(Decision::Hold(Box::new(Held { bundle: planned.draft.bundle, pending, plan: Some(spec), present })))
 }
 
-impl Held {
-    fn without_plan(
-        planned: Planned,
-        sentence: String,
-        stalled: Option<Reason>,
-        look_again: Option<Timestamp>,
-    ) -> Self {
-        let pending = Pending { sentence, notes: Vec::new(), stalled, look_again };
-        Self { bundle: planned.draft.bundle, pending, plan: None, present: Vec::new() }
-    }
+fn without_plan(planned: Planned, pending: Pending) -> Decision {
+    let bundle = planned.draft.bundle;
+    Decision::Hold(Box::new(Held { bundle, pending, plan: None, present: Vec::new() }))
 }
 
 fn named(sentence: &str, policy: &str) -> String {

@@ -18,7 +18,7 @@ use crate::{
     cluster_extension::{
         Context, annotations,
         observe::{
-            Observed,
+            self, Observed,
             revisions::{BundleRecord, Revision, Revisions},
         },
         report::{Report, StepError},
@@ -123,13 +123,9 @@ pub(crate) async fn inform(cx: &Context, observed: &Observed<'_>, report: Report
 ///
 /// # Errors
 /// The catalogs cannot be read.
-pub(crate) async fn answer(
-    cx: &Context,
-    extension: &ClusterExtension,
-    revisions: &Revisions,
-) -> Result<CatalogAnswer, String> {
-    let request = request(cx, extension, revisions.installed())
-        .ok_or_else(|| "spec.source.catalog is not set".to_owned())?;
+pub(crate) async fn answer(cx: &Context, extension: &ClusterExtension) -> Result<CatalogAnswer, String> {
+    let revisions = observe::revisions(cx, extension)?;
+    let request = request(cx, extension, revisions.installed()).ok_or("spec.source.catalog is not set")?;
     let selector = extension.spec.source.catalog.as_ref().and_then(|c| c.selector.as_ref());
     let answers = cx.catalogs.ask(&request.package, selector, (cx.clock.now(), &Wanted::default())).await?;
     let views: Vec<_> = answers.iter().map(Answer::view).collect();

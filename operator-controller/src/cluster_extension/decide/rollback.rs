@@ -43,7 +43,7 @@ use crate::{
             Observed,
             revisions::{Revision, Revisions},
         },
-        plan::{self, Contents, Draft},
+        plan::{self, Contents, Draft, crds::definitions},
         report::{Cause, Report, StepError},
     },
     cluster_object_set::content::{self, ContentError, Item, LoadedPhase},
@@ -92,7 +92,10 @@ pub(crate) async fn decide(
     let revisions = &observed.revisions;
     let mut report = resolve::inform(cx, observed, report).await;
     let why = match request(target, revisions) {
-        Request::Done(latest) => done(target, latest.number),
+        Request::Done(latest) => format!(
+            "Rolled back to revision {target}, as {ROLLBACK_TO_ANNOTATION} asks: revision {} was created for it. Upgrades stop until the annotation is removed.",
+            latest.number
+        ),
         Request::Needless(_) => format!(
             "{ROLLBACK_TO_ANNOTATION} has no effect because revision {target} is the latest. Upgrades stop until the annotation is removed."
         ),
@@ -216,13 +219,9 @@ async fn content_is_gone(
     set: &ClusterObjectSet,
     error: &ContentError,
 ) -> bool {
-    let by_secret = || async {
-        let secrets = secrets(cx, observed).await.ok()?;
-        Some(!has_content(set, &cx.system_namespace, &secrets))
-    };
     error.is_blocking()
         || matches!(error, ContentError::MissingKey { .. } | ContentError::Unreadable { .. })
-        || by_secret().await.unwrap_or(false)
+        || secrets(cx, observed).await.is_ok_and(|found| !has_content(set, &cx.system_namespace, &found))
 }
 
 /// Names of the Secrets with this extension's objects. They are listed only where a revision cannot come back.
@@ -254,11 +253,11 @@ async fn installed_crds(
     contents: Contents,
     revisions: &Revisions,
 ) -> Result<BTreeMap<String, Value>, String> {
-    let objects = |phases: Vec<LoadedPhase>| {
-        phases.into_iter().flat_map(|phase| phase.items).map(Item::into_object).collect::<Vec<_>>()
+    let crds = |phases: Vec<LoadedPhase>| {
+        definitions(phases.into_iter().flat_map(|phase| phase.items).map(Item::into_object))
     };
     let of_revisions: BTreeMap<i64, BTreeMap<String, Value>> =
-        contents.into_iter().map(|(number, phases)| (number, crds(objects(phases)))).collect();
+        contents.into_iter().map(|(number, phases)| (number, crds(phases))).collect();
     let names: BTreeSet<&String> = of_revisions.values().flat_map(BTreeMap::keys).collect();
     let api: Api<CustomResourceDefinition> = Api::all(cx.controller());
     let newest = revisions.installed().map(|r| r.number);
@@ -304,11 +303,6 @@ fn holder(live: Live, holders: &[i64], installed: Option<i64>) -> Option<i64> {
     }
 }
 
-fn crds(objects: Vec<Value>) -> BTreeMap<String, Value> {
-    let keyed = objects.into_iter().map(|object| (ObjectKey::of(&object), object));
-    keyed.filter(|(key, _)| key.is_crd()).map(|(key, object)| (key.name, object)).collect()
-}
-
 /// The objects, with these CRDs instead of and beside their own.
 fn with_crds(mut objects: Vec<Value>, present: BTreeMap<String, Value>) -> Vec<Value> {
     objects.retain(|object| {
@@ -336,12 +330,6 @@ fn has_content(set: &ClusterObjectSet, system_namespace: &str, secrets: &BTreeSe
     let references = set.spec.phases.iter().flat_map(|p| &p.objects).filter_map(|o| o.ref_.as_ref());
     let mut ours = references.filter(|r| r.namespace == system_namespace);
     ours.all(|reference| secrets.contains(&reference.name))
-}
-
-fn done(target: i64, number: i64) -> String {
-    format!(
-        "Rolled back to revision {target}, as {ROLLBACK_TO_ANNOTATION} asks: revision {number} was created for it. Upgrades stop until the annotation is removed."
-    )
 }
 
 fn sentence(target: i64, why: &str, choice: &[&Revision]) -> String {

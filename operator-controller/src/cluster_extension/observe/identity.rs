@@ -71,13 +71,8 @@ impl Record {
         })
     }
 
-    /// The value of the annotation for an extension that is created to use the same.
-    pub(crate) fn of_new_extension(self) -> String {
-        Self { generation: 1, ..self }.text()
-    }
-
     /// The value of the annotation.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let uid = |uid: &Option<String>| uid.clone().unwrap_or_else(|| UNKNOWN.to_owned());
         format!(
             "{}/{} namespace={} serviceaccount={} generation={} {}",

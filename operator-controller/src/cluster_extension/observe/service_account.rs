@@ -35,9 +35,8 @@ pub(crate) async fn check(
             terminal = true;
             errors.push(NO_ACCOUNT.to_owned());
         }
-        Some(account) => match accounts.client(account).await {
-            Ok(_) => {}
-            Err(error) => {
+        Some(account) => {
+            if let Err(error) = accounts.client(account).await {
                 advice = advice::advice(&error);
                 errors.push(match error {
                     ClientError::AccountNotFound { namespace, name, .. } => {
@@ -46,7 +45,7 @@ pub(crate) async fn check(
                     other => format!("error getting service account: {other}"),
                 });
             }
-        },
+        }
     }
     match account {
         Some(account) if errors.is_empty() => Ok(account),

@@ -3,7 +3,10 @@
 //!
 //! The revision records them, so that `Ready` can report them long after the check.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -19,7 +22,7 @@ use olm_api::{
 };
 use olm_crd::{Allowance, Allowances, NotByObjects, Policy, Report, by_objects, compare};
 use olm_object::ObjectKey;
-use olm_objectset::{DeletionPolicy, Phase};
+use olm_objectset::DeletionPolicy;
 use olm_plan::{CrdFinding, NamedObject};
 use olm_runtime::{AccountRef, api_text, bounded};
 use serde_json::Value;
@@ -72,7 +75,7 @@ pub(crate) async fn check(
     account: &Client,
     draft: &Draft,
 ) -> Result<Checked, Cause> {
-    let new = definitions(&draft.phases);
+    let new = definitions(draft.phases.iter().flat_map(|phase| &phase.objects));
     let mut checked = Checked::default();
     let mut dangers = Vec::new();
     // Without a revision before, no CRD can be gone.
@@ -250,10 +253,10 @@ fn remedy(changes: &[Allowance]) -> String {
     )
 }
 
-fn definitions(phases: &[Phase]) -> BTreeMap<String, &Value> {
-    let objects =
-        phases.iter().flat_map(|phase| &phase.objects).map(|object| (ObjectKey::of(object), object));
-    objects.filter(|(key, _)| key.is_crd()).map(|(key, object)| (key.name, object)).collect()
+/// The CRDs among the objects, by name.
+pub(crate) fn definitions<O: Borrow<Value>>(objects: impl Iterator<Item = O>) -> BTreeMap<String, O> {
+    let keyed = objects.map(|object| (ObjectKey::of(object.borrow()), object));
+    keyed.filter(|(key, _)| key.is_crd()).map(|(key, object)| (key.name, object)).collect()
 }
 
 /// The definition on the cluster, and how it differs.

@@ -1,6 +1,6 @@
 //! Kinds that a bundle's objects need and the cluster does not serve, before a revision is made.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use kube::ResourceExt;
 use olm_api::names::LEFT_OUT_ANNOTATION;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::{
     cluster_extension::{
         Context, annotations,
-        decide::dependencies::{installed_bundles, remedies},
+        decide::dependencies::{bundles, remedies},
         observe::{Observed, revisions::Revisions},
         plan::Draft,
         report::Cause,
@@ -47,9 +47,8 @@ pub(crate) async fn of_served_kinds<'p>(
         observed.wanted.add(found.interests());
     }
     if !found.blocking.is_empty() {
-        let blocking: Vec<&ObjectKey> = found.blocking.iter().collect();
-        let explanation = providers(cx, observed, &blocking).await;
-        let text = format!("creating new Revision: {}", unserved(&blocking));
+        let explanation = providers(cx, observed, &found.blocking).await;
+        let text = format!("creating new Revision: {}", unserved(&found.blocking));
         return Err(Cause { explanation, ..Cause::transient(text) });
     }
     if found.left_out.is_empty() {
@@ -63,7 +62,7 @@ pub(crate) async fn of_served_kinds<'p>(
 }
 
 /// Which bundles of the catalogs would bring the kinds.
-async fn providers(cx: &Context, observed: &Observed<'_>, unserved: &[&ObjectKey]) -> Option<String> {
+async fn providers(cx: &Context, observed: &Observed<'_>, unserved: &BTreeSet<ObjectKey>) -> Option<String> {
     let mut wanted: Vec<Property> = Vec::new();
     for key in unserved {
         let value = json!({"group": key.group, "version": key.version, "kind": key.kind});
@@ -73,12 +72,12 @@ async fn providers(cx: &Context, observed: &Observed<'_>, unserved: &[&ObjectKey
         }
     }
     let wanted: Vec<Requirement> = requirements(&wanted).ok()?;
-    let installed = installed_bundles(cx, &observed.extension.name_any());
+    let installed = bundles(cx, &observed.extension.name_any(), Revisions::installed);
     Some(remedies(cx, observed.wanted, &wanted, &installed).await)
 }
 
 /// One line for each kind, with its first object.
-fn unserved(keys: &[&ObjectKey]) -> String {
+fn unserved(keys: &BTreeSet<ObjectKey>) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut kinds: Vec<(&str, &str, &str)> = Vec::new();
     for key in keys {
@@ -127,7 +126,7 @@ mod tests {
         };
         let keys = [key("Certificate", "a"), key("Certificate", "b"), key("Issuer", "a")];
         assert_eq!(
-            unserved(&keys.iter().collect::<Vec<_>>()),
+            unserved(&keys.into()),
             "Object Certificate.cert-manager.io/v1 n/a: no matches for kind \"Certificate\" in version \"cert-manager.io/v1\": it comes with cert-manager\n\
              Object Issuer.cert-manager.io/v1 n/a: no matches for kind \"Issuer\" in version \"cert-manager.io/v1\": it comes with cert-manager"
         );

@@ -106,11 +106,8 @@ pub(crate) fn status(
 /// The status after a reconcile that panicked: what was known stays as it is.
 pub(crate) fn panicked(extension: &ClusterExtension, now: Timestamp) -> ClusterExtensionStatus {
     let mut status = extension.status.clone().unwrap_or_default();
-    let mut writer = ConditionWriter {
-        conditions: &mut status.conditions,
-        generation: extension.metadata.generation,
-        now,
-    };
+    let generation = extension.metadata.generation;
+    let mut writer = ConditionWriter { conditions: &mut status.conditions, generation, now };
     writer.put(Progressing, True, Reason::Retrying, PANIC_REPORT);
     summary(&mut writer, &Report::default());
     status
@@ -212,18 +209,17 @@ fn update(writer: &mut ConditionWriter<'_>, revisions: &Revisions, found: Option
 /// Whether the platform may be updated; nothing where the bundle or the cluster says nothing about it. What is not
 /// known stays as it was.
 fn platform(writer: &mut ConditionWriter<'_>, verdict: Option<&Verdict>) {
+    let Some(verdict) = verdict else { return };
     let (status, reason) = match verdict {
-        None => return,
-        Some(Verdict::NoLimit) => {
+        Verdict::NoLimit => {
             writer.conditions.remove(Upgradeable);
             return;
         }
-        Some(Verdict::Compatible { .. }) => (True, Reason::CompatibleWithNextPlatformVersion),
-        Some(Verdict::Incompatible { .. }) => (False, Reason::IncompatibleWithNextPlatformVersion),
-        Some(Verdict::Invalid(_)) => (False, Reason::InvalidPlatformVersion),
+        Verdict::Compatible { .. } => (True, Reason::CompatibleWithNextPlatformVersion),
+        Verdict::Incompatible { .. } => (False, Reason::IncompatibleWithNextPlatformVersion),
+        Verdict::Invalid(_) => (False, Reason::InvalidPlatformVersion),
     };
-    let message = verdict.map(ToString::to_string).unwrap_or_default();
-    writer.put(Upgradeable, status, reason, &message);
+    writer.put(Upgradeable, status, reason, &verdict.to_string());
 }
 
 /// Sums up for GitOps tools.

@@ -8,6 +8,7 @@ mod bad_input;
 mod catalogs;
 mod cluster_catalogs;
 mod crd_upgrades;
+mod created_first;
 mod deletion_policy;
 mod depending;
 mod extension_tables;

@@ -97,8 +97,8 @@ fn object(kind: &str, name: &str, form: &str) -> Value {
 fn crds_are_neither_downgraded_nor_dropped() {
     let crd = "CustomResourceDefinition";
     let old = vec![object(crd, "a", "old"), object(crd, "gone", "old"), object("ConfigMap", "a", "old")];
-    let present =
-        crds(vec![object(crd, "a", "new"), object(crd, "added", "new"), object("ConfigMap", "b", "new")]);
+    let new = [object(crd, "a", "new"), object(crd, "added", "new"), object("ConfigMap", "b", "new")];
+    let present = definitions(new.into_iter());
     let mut merged: Vec<String> = with_crds(old, present)
         .iter()
         .map(|o| format!("{} {} {}", o["kind"], o["metadata"]["name"], o["form"]).replace('"', ""))

@@ -290,14 +290,13 @@ async fn sets_that_only_claim_an_extension_are_reported_and_left_alone() -> Resu
 
     // None of them is the latest revision, and none gets the extension's account.
     scenario.upgrade("1.1.0").await?;
-    let numbers: Vec<i64> = scenario
-        .revisions()
-        .await?
-        .iter()
-        .filter(|set| set.annotations().contains_key(REVISION_OF_ANNOTATION))
-        .map(|set| set.spec.revision)
-        .collect();
-    ensure!(numbers == [3], "the name of 2 is taken: {numbers:?}");
+    wait::until("the revision before to be archived", DEADLINE, || async {
+        let revisions = scenario.revisions().await?.into_iter();
+        let ours = revisions.filter(|set| set.annotations().contains_key(REVISION_OF_ANNOTATION));
+        let numbers: Vec<i64> = ours.map(|set| set.spec.revision).collect();
+        wait::check(numbers == [3], || format!("the name of 2 is taken: {numbers:?}"))
+    })
+    .await?;
     for suffix in ["2", "99"] {
         let set = scenario.sets().get(&named(suffix)).await?;
         let account = set.annotations().get(SERVICE_ACCOUNT_NAME_ANNOTATION);
