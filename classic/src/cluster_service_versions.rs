@@ -31,13 +31,14 @@ use olm_classic_core::{
 };
 use olm_runtime::{Accounts, Clock, EventPublisher, Next, ObjectWriter};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
 use crate::{
     operator_groups::now,
     operators::{Interest, Stores},
 };
 pub(crate) use ensured::Ensured;
+use install::Authorities;
 pub(crate) use metrics::CsvMetrics;
 
 /// Most facts that a step may ask for. There are twelve.
@@ -72,6 +73,8 @@ struct Observed<'a> {
     interests: BTreeSet<Interest>,
     /// The client that writes what the operator is made of.
     writer: Client,
+    /// What the certificates were when they were first read: a decision must not see them go between two looks.
+    authorities: OnceCell<Option<Authorities>>,
 }
 
 impl olm_runtime::Reconciler for Reconciler {
@@ -106,6 +109,7 @@ impl olm_runtime::Reconciler for Reconciler {
             group: None,
             interests: interests.into(),
             writer: self.client.clone(),
+            authorities: OnceCell::new(),
         };
         let next = match Box::pin(self.advance(&mut observed)).await {
             Ok(next) => next,

@@ -48,6 +48,14 @@ impl Reconciler {
         observed: &Observed<'_>,
         now: Timestamp,
     ) -> Result<Option<Authorities>, String> {
+        observed.authorities.get_or_try_init(|| self.read_authorities(observed, now)).await.cloned()
+    }
+
+    async fn read_authorities(
+        &self,
+        observed: &Observed<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Authorities>, String> {
         let mut all = Authorities::default();
         for server in serving::servers(observed.csv) {
             let Some(authority) = self.authority(observed, &server, now).await? else { return Ok(None) };

@@ -247,8 +247,13 @@ async fn olm_shows_what_an_install_plan_would_do() -> Result<()> {
         &own("- Service.v1", "old"),
         "registry.example.com/lamp:1 -> registry.example.com/lamp:2",
     ];
-    let shown = olm(&kubeconfig, &diff).await?;
-    shown.ensure(2, &parts)?;
+    // The Deployment of the first version is made after its InstallPlan is complete.
+    let shown = wait::until("the difference", DEADLINE, async || {
+        let shown = olm(&kubeconfig, &diff).await?;
+        shown.ensure(2, &parts)?;
+        Ok(shown)
+    })
+    .await?;
     // Data of Secrets are shown as hashes.
     ensure!(!shown.text.contains("MS4xLjA"), "{}", shown.text);
     let json = olm(&kubeconfig, &[&diff[..], &["-o", "json"]].concat()).await?.json()?;
