@@ -41,7 +41,7 @@ impl Command {
         let (ready, woken) = (catalogd.clone(), catalogd.clone());
         process.follow_pull_secrets(move || woken.wake()).await;
         let tls = process.serve((SERVING_SECRET, &names), move || ready.ready()).await?;
-        let address = self.catalogs.serving.address(CATALOGS_ADDRESS);
+        let address = self.catalogs.address(CATALOGS_ADDRESS);
         process.spawn_server("the server of catalogs", address, catalogd.router(), Some(tls))?;
         let led = lead(&process, catalogd).await;
         process.end().await?;
@@ -50,7 +50,7 @@ impl Command {
 
     /// The settings of catalogd itself.
     fn config(&self) -> Result<Config, Box<dyn Error + Send + Sync>> {
-        let mut config = self.catalogs.serving.config(self.catalogs.cache_dir.clone())?;
+        let mut config = self.catalogs.config()?;
         config.apply_feature_gates(&FeatureGates::parse(&self.process.feature_gates)?)?;
         Ok(config)
     }

@@ -11,10 +11,9 @@ use crate::{Config, ConfigError};
 pub struct CatalogFlags {
     /// Folder for catalog content.
     #[arg(long, default_value = "/var/cache/catalogd")]
-    pub cache_dir: PathBuf,
-    /// The others.
+    cache_dir: PathBuf,
     #[command(flatten)]
-    pub serving: ServingFlags,
+    serving: ServingFlags,
 }
 
 /// Those of a program that has a folder for content already.
@@ -29,6 +28,18 @@ pub struct ServingFlags {
     /// Time between two clean-ups of catalog content, for instance 12h.
     #[arg(long, default_value = "12h")]
     gc_interval: String,
+}
+
+impl CatalogFlags {
+    /// The settings of catalogd itself, without feature gates.
+    pub fn config(&self) -> Result<Config, ConfigError> {
+        self.serving.config(self.cache_dir.clone())
+    }
+
+    /// Where catalog content is served; the program's own `default` without the flag.
+    pub fn address<'a>(&'a self, default: &'a str) -> &'a str {
+        self.serving.address(default)
+    }
 }
 
 impl ServingFlags {

@@ -111,7 +111,7 @@ impl Args {
             },
             address,
         });
-        let mut catalogd = self.catalogs.serving.config(self.catalogs.cache_dir)?;
+        let mut catalogd = self.catalogs.config()?;
         let mut gates = Gates::default();
         gates.apply(&FeatureGates::parse(&self.process.feature_gates)?, &mut catalogd)?;
         let provider = self.webhook_certificate_provider;
@@ -119,7 +119,7 @@ impl Args {
         let config = Config {
             cache_path: self.cache_path,
             catalogd,
-            catalogs_address: self.catalogs.serving.address(CATALOGS_ADDRESS).to_owned(),
+            catalogs_address: self.catalogs.address(CATALOGS_ADDRESS).to_owned(),
             remote_catalogd,
             terms,
             max_concurrent_reconciles: self.max_concurrent_reconciles,
@@ -169,13 +169,12 @@ mod tests {
         .unwrap();
         assert!(args.process.leader_elect);
         assert_eq!(args.process.verbosity, 4);
-        let serving = |args: &Args| args.catalogs.serving.config(args.catalogs.cache_dir.clone());
-        assert_eq!(args.catalogs.serving.address(CATALOGS_ADDRESS), ":8444");
-        assert_eq!(serving(&args).unwrap().gc_interval, std::time::Duration::from_hours(1));
+        assert_eq!(args.catalogs.address(CATALOGS_ADDRESS), ":8444");
+        assert_eq!(args.catalogs.config().unwrap().gc_interval, std::time::Duration::from_hours(1));
         let off = Args::try_parse_from(["operator-controller", "--leader-elect=false"]).unwrap();
         assert!(!off.process.leader_elect);
         let wrong = Args::try_parse_from(["operator-controller", "--gc-interval=soon"]).unwrap();
-        assert!(serving(&wrong).is_err());
+        assert!(wrong.catalogs.config().is_err());
         assert_eq!(args.webhook_certificate_provider, ProviderSetting::Auto);
         let terms = args.terms().unwrap();
         assert_eq!(format!("{terms:?}"), format!("{:?}", olm_runtime::DEFAULT_TERMS));

@@ -15,7 +15,7 @@ fn defaults_are_upstreams() {
     assert_eq!(config.gc_interval.as_secs(), 12 * 3600);
     assert_eq!(
         (
-            command.catalogs.serving.address(super::CATALOGS_ADDRESS),
+            command.catalogs.address(super::CATALOGS_ADDRESS),
             command.process.metrics_address(super::METRICS_ADDRESS).as_deref(),
             command.process.health_address().as_deref(),
             command.process.leader_elect

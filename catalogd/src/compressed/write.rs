@@ -22,15 +22,14 @@ const LEVEL: u32 = 4;
 /// Lines and compressed bytes in hand, each.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Writes the segments of a generation into a new file; `None` where `stop`, which is called for each buffer, has ended
-/// that. Blocks for as long as compression takes.
+/// Writes the segments of a generation into a new file; `None` where there are none because its lines change schema or package
+/// too often, or where `stop`, which is called for each buffer, ended the work. Blocks for as long as compression takes.
 pub(crate) fn write(
     generation: &Generation,
     path: &Path,
     stop: &dyn Fn() -> bool,
 ) -> Result<Option<Segments>, StoreError> {
     let runs = generation.runs();
-    // Such a catalog has none: its lines change schema or package too often.
     if runs.len() > SEGMENTS_MAX {
         return Ok(None);
     }

@@ -40,6 +40,7 @@ use crate::{
     },
     preflight,
 };
+use content::Content;
 use dependencies::Required;
 use hold::Held;
 use resolve::Chosen;
@@ -111,8 +112,8 @@ async fn by_catalogs(cx: &Context, observed: &Observed<'_>, report: Report) -> (
         }
         chosen.bundle.check_name().map_err(failed)?;
         let (rendered, memory) = match content::content(cx, observed, &chosen.bundle).await.map_err(failed)? {
-            Ok(content) => content,
-            Err(outcome) => return Ok(Decision::Wait(outcome)),
+            Content::Rendered(rendered, memory) => (rendered, memory),
+            Content::Missing(outcome) => return Ok(Decision::Wait(outcome)),
         };
         let declared = declared(&rendered).map_err(failed)?;
         let dependencies = match dependencies::require(cx, observed, &chosen, &declared).await? {

@@ -10,7 +10,6 @@ use std::borrow::Cow;
 use kube::{Client, ResourceExt};
 use olm_api::v1::ClusterExtension;
 use olm_fbc::Property;
-use olm_object::ObjectKey;
 use olm_objectset::Phase;
 use olm_plan::{Inputs, InstalledBundle, Plan, Resolution, Section, image_changes, operator_permissions};
 use olm_render::CertificateProvider;
@@ -119,22 +118,20 @@ pub(crate) async fn plan(
         permissions::missing(cx, &client, (account, &draft), &served, &revision).await
     };
     obstacle = obstacle.or(refusal);
-    let first = without_dry_run(cx, contents.as_ref().ok(), &served);
-    let (objects, dry_run) = if is_blocked(&obstacle) {
-        (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE))
+    let (objects, dry_run, created_first) = if is_blocked(&obstacle) {
+        (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE), None)
     } else {
         let is_short = missing_permissions.known().is_some_and(|missing| !missing.is_empty());
         let asker = if is_short { Err(permissions::MISSING.to_owned()) } else { client.clone() };
         // A plan alone may have no token of the ServiceAccount; the controller may read little by itself.
         let reader = if cx.only_plans { cx.controller() } else { reviewer };
-        let known = contents.as_deref().unwrap_or_default();
+        let first = without_dry_run(cx, contents.as_ref().ok(), &served);
+        let known = (contents.as_deref().unwrap_or_default(), first.as_deref());
         let (objects, dry_run, refusal) =
-            dry_run::objects(cx, observed, (&asker, &reader), (&draft, &served), (known, first.as_ref()))
-                .await;
+            dry_run::objects(cx, observed, (&asker, &reader), (&draft, &served), known).await;
         obstacle = obstacle.or(refusal);
-        (objects, dry_run)
+        (objects, dry_run, first)
     };
-    let created_first = first.map(|key| key.name);
     drop(served);
     let old = contents.as_ref().map_err(Clone::clone).map(|contents| installed(contents, revisions));
     let new = || draft.phases.iter().flat_map(|phase| &phase.objects);
@@ -163,7 +160,7 @@ pub(crate) async fn plan(
 
 /// The CRD that is created before anything else, instead of a dry run; only with the first revision, when nothing is there
 /// that could be left half changed.
-fn without_dry_run(cx: &Context, known: Option<&Contents>, served: &[Phase]) -> Option<ObjectKey> {
+fn without_dry_run(cx: &Context, known: Option<&Contents>, served: &[Phase]) -> Option<String> {
     let is_first = !cx.only_plans && known.is_some_and(Vec::is_empty);
     if is_first { dry_run::costliest(served) } else { None }
 }

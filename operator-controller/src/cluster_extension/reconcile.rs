@@ -150,9 +150,7 @@ impl Extensions {
 
     /// How long a pull is not reported yet: most are over before anybody reads of them.
     fn postponed(&self, extension: &ClusterExtension, report: &Report) -> Option<Duration> {
-        let since =
-            self.objects.since(extension).filter(|_| matches!(report.outcome, Outcome::Pulling(_)))?;
-        PULL_USUAL.checked_sub(since).filter(|left| !left.is_zero())
+        self.objects.left(extension, PULL_USUAL).filter(|_| matches!(report.outcome, Outcome::Pulling(_)))
     }
 
     /// Observes, decides and acts.

@@ -113,8 +113,7 @@ impl ObjectSets {
             && [ConditionType::Progressing, ConditionType::Ready]
                 .iter()
                 .all(|type_| before.state(*type_).is_some() && before.state(*type_) == after.state(*type_));
-        let since = self.0.objects.since(set).filter(|_| is_detail && before != after)?;
-        DETAILS_SPACING.checked_sub(since).filter(|left| !left.is_zero())
+        self.0.objects.left(set, DETAILS_SPACING).filter(|_| is_detail && before != after)
     }
 
     /// Sentences about kinds whose watch keeps failing.

@@ -12,14 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Known,
-    watched::{Changes, Uids, add},
+    watched::{Changes, Entries, add},
 };
 use crate::interest::{Interest, Interests};
 
 /// The UIDs of all namespaces, once they have been listed. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Namespaces {
-    uids: Arc<Mutex<Uids<String>>>,
+    uids: Arc<Mutex<Entries<String, String>>>,
     listed: Known<()>,
 }
 
@@ -59,7 +59,8 @@ impl Namespaces {
     /// Takes note of an event; the namespaces that came, went, or are others under their names.
     fn take(&self, event: Event<PartialObjectMeta<Namespace>>) -> Vec<String> {
         let is_whole = matches!(event, Event::InitDone);
-        let changed = self.uids.lock().take(event, ResourceExt::name_any);
+        let changed =
+            self.uids.lock().take(event, |one| Some((one.name_any(), one.uid().unwrap_or_default())));
         if is_whole {
             self.listed.set(());
         }

@@ -9,10 +9,7 @@ use k8s_openapi::{
     Resource as _,
     api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
 };
-use kube::{
-    Api, Client, Resource, ResourceExt as _,
-    runtime::watcher::{self, Event},
-};
+use kube::{Api, Client, Resource, ResourceExt as _, runtime::watcher};
 use olm_object::text;
 use olm_runtime::{Chance, api_text, bounded};
 use parking_lot::RwLock;
@@ -26,7 +23,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Known;
+use super::{Known, watched::Entries};
 use crate::{
     admission::{
         DELETION_GUARD, DELETION_POLICY, EXTENSION_ANNOTATIONS, EXTENSION_RECORDS, NAMES, OBJECT_SET_OWNER,
@@ -65,7 +62,7 @@ impl Enforcement {
 struct Comparison {
     /// What was found wrong when they were compared last.
     missing: BTreeMap<&'static str, String>,
-    /// Since when that may be out of date, and why it could not be looked at again.
+    /// Since when nothing is known, and why.
     doubt: Option<(Instant, String)>,
 }
 
@@ -160,7 +157,7 @@ impl Guard {
         self.known.read().unknown().is_some()
     }
 
-    /// Takes note that a policy changed, or that they could not be compared.
+    /// Takes note that they could not be compared.
     fn doubt(&self, why: &str) {
         let mut known = self.known.write();
         let since = known.doubt.as_ref().map_or_else(Instant::now, |(since, _)| *since);
@@ -263,34 +260,20 @@ where
         + Send
         + 'static,
 {
-    let (mut known, mut listed) = (Specs::new(), Specs::new());
+    let mut specs = Entries::default();
     let shown = chance.watch(Api::<K>::all(client.clone()), watcher::Config::default());
-    let specs = shown.filter_map(move |event| {
-        let ours = |object: &K| NAMES.contains(&object.name_any().as_str());
-        let shown = match event {
-            Ok(Event::InitApply(object)) => {
-                listed.extend(ours(&object).then(|| (object.name_any(), spec(&object))));
-                None
-            }
-            Ok(Event::InitDone) => {
-                known = std::mem::take(&mut listed);
-                Some(Ok(known.clone()))
-            }
-            Ok(Event::Apply(object)) if ours(&object) => {
-                known.insert(object.name_any(), spec(&object));
-                Some(Ok(known.clone()))
-            }
-            Ok(Event::Delete(object)) => known.remove(&object.name_any()).map(|_| Ok(known.clone())),
-            Ok(Event::Init) => {
-                listed.clear();
-                None
-            }
-            Ok(Event::Apply(_)) => None,
+    let shown = shown.filter_map(move |event| {
+        let ours = |object: &K| {
+            let name = object.name_any();
+            NAMES.contains(&name.as_str()).then(|| (name, spec(object)))
+        };
+        let now = match event {
+            Ok(event) => specs.take(event, ours).map(|_| Ok(specs.known.clone())),
             Err(error) => Some(Err(error.to_string())),
         };
-        ready(shown.map(|specs| Shown { kind: K::KIND, specs }))
+        ready(now.map(|specs| Shown { kind: K::KIND, specs }))
     });
-    specs.boxed()
+    shown.boxed()
 }
 
 fn spec(object: &impl Serialize) -> Value {

@@ -12,7 +12,7 @@ use kube::{Client, ResourceExt, api::PartialObjectMeta, runtime::watcher::Event}
 use olm_runtime::{AccountRef, Accounts, Chance};
 use tokio_util::sync::CancellationToken;
 
-use super::watched::{Changes, Uids, add};
+use super::watched::{Changes, Entries, add};
 use crate::interest::{Interest, Interests};
 
 /// ServiceAccounts that came, went, or are others under their names, with the UIDs that they have now; none where something
@@ -29,8 +29,8 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     let mut changes = Changes::new();
-    let mut uids = Uids::default();
-    add(&mut changes, &client, chance, move |event| uids.take(event, named));
+    let mut uids = Entries::default();
+    add(&mut changes, &client, chance, move |event| uids.take(event, |one| Some(uid(one))));
     add(&mut changes, &client, chance, |event| rule::<Role>(&event));
     add(&mut changes, &client, chance, |event| rule::<RoleBinding>(&event));
     add(&mut changes, &client, chance, |event| rule::<ClusterRole>(&event));
@@ -47,8 +47,10 @@ pub(crate) async fn run(
     }
 }
 
-fn named(account: &PartialObjectMeta<ServiceAccount>) -> AccountRef {
-    AccountRef { namespace: account.namespace().unwrap_or_default(), name: account.name_any() }
+/// The UID of a ServiceAccount.
+fn uid(account: &PartialObjectMeta<ServiceAccount>) -> (AccountRef, String) {
+    let named = AccountRef { namespace: account.namespace().unwrap_or_default(), name: account.name_any() };
+    (named, account.uid().unwrap_or_default())
 }
 
 /// What an event means of the other kinds.
@@ -70,9 +72,9 @@ mod tests {
 
     #[test]
     fn an_account_that_comes_goes_or_is_another_one_is_news() {
-        let mut uids = Uids::default();
+        let mut uids = Entries::default();
         let mut take = |event| {
-            let changed = uids.take(event, named)?;
+            let changed = uids.take(event, |one| Some(uid(one)))?;
             Some(changed.into_iter().map(|(account, uid)| (account.name, uid)).collect::<Vec<_>>())
         };
         let is = |name: &str, uid: &str| (name.to_owned(), Some(uid.to_owned()));

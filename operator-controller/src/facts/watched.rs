@@ -7,7 +7,7 @@ use futures::{
     stream::{BoxStream, SelectAll},
 };
 use kube::{
-    Api, Client, Resource, ResourceExt as _,
+    Api, Client, Resource,
     api::PartialObjectMeta,
     runtime::watcher::{self, Event},
 };
@@ -47,46 +47,53 @@ where
     })
 }
 
-/// The UIDs of the objects of a kind, by what names them.
-#[derive(Debug, Default)]
-pub(super) struct Uids<N> {
-    pub(super) known: BTreeMap<N, String>,
+/// What a watch shows of the objects of a kind, by what names them.
+#[derive(Debug)]
+pub(super) struct Entries<N, V> {
+    pub(super) known: BTreeMap<N, V>,
     /// What a list has shown so far.
-    listing: BTreeMap<N, String>,
+    listing: BTreeMap<N, V>,
 }
 
-impl<N: Ord + Clone> Uids<N> {
-    /// Takes note of an event; the objects that came, went, or are others under their names, each with the UID that it has
-    /// now. `None` until a list is complete: others may have been deleted while the watch was interrupted.
-    pub(super) fn take<K: Resource>(
+impl<N, V> Default for Entries<N, V> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), listing: BTreeMap::new() }
+    }
+}
+
+impl<N: Ord + Clone, V: PartialEq + Clone> Entries<N, V> {
+    /// Takes note of an event, by what `entry` keeps of an object, if anything; the entries that came, went, or are others,
+    /// each with what it is now. `None` for objects of which nothing is kept, and until a list is complete: others may have
+    /// been deleted while the watch was interrupted.
+    pub(super) fn take<K>(
         &mut self,
-        event: Event<PartialObjectMeta<K>>,
-        name: impl Fn(&PartialObjectMeta<K>) -> N,
-    ) -> Option<Vec<(N, Option<String>)>> {
-        let (name, uid) = match event {
+        event: Event<K>,
+        entry: impl Fn(&K) -> Option<(N, V)>,
+    ) -> Option<Vec<(N, Option<V>)>> {
+        let (name, now) = match event {
             Event::Init => {
                 self.listing.clear();
                 return None;
             }
             Event::InitApply(one) => {
-                self.listing.insert(name(&one), one.uid().unwrap_or_default());
+                self.listing.extend(entry(&one));
                 return None;
             }
             Event::InitDone => {
                 let before = mem::replace(&mut self.known, mem::take(&mut self.listing));
                 let gone = before.keys().filter(|name| !self.known.contains_key(*name));
-                let other = self.known.iter().filter(|(name, uid)| before.get(*name) != Some(*uid));
-                let other = other.map(|(name, uid)| (name.clone(), Some(uid.clone())));
+                let other = self.known.iter().filter(|(name, now)| before.get(*name) != Some(*now));
+                let other = other.map(|(name, now)| (name.clone(), Some(now.clone())));
                 return Some(gone.map(|name| (name.clone(), None)).chain(other).collect());
             }
-            Event::Apply(one) => (name(&one), one.uid()),
-            Event::Delete(one) => (name(&one), None),
+            Event::Apply(one) => entry(&one).map(|(name, now)| (name, Some(now)))?,
+            Event::Delete(one) => (entry(&one)?.0, None),
         };
-        let before = match uid.clone() {
-            Some(uid) => self.known.insert(name.clone(), uid),
+        let before = match now.clone() {
+            Some(now) => self.known.insert(name.clone(), now),
             None => self.known.remove(&name),
         };
-        Some((before != uid).then_some((name, uid)).into_iter().collect())
+        Some((before != now).then_some((name, now)).into_iter().collect())
     }
 }
 

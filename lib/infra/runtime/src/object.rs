@@ -64,9 +64,10 @@ where
         self.own.behind(object, self.clock.now())
     }
 
-    /// How long ago the object was written, as far as this process did so and remembers it.
-    pub fn since(&self, object: &K) -> Option<Duration> {
-        self.own.since(object, self.clock.now())
+    /// How long it is until the object's last write is so long ago, as far as this process wrote it and remembers that.
+    pub fn left(&self, object: &K, spacing: Duration) -> Option<Duration> {
+        let since = self.own.since(object, self.clock.now())?;
+        spacing.checked_sub(since).filter(|left| !left.is_zero())
     }
 
     /// Keeps the version of an object that was written in another way.

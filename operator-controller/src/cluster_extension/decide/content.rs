@@ -20,33 +20,36 @@ use crate::{
     webhook_certificates,
 };
 
-/// A rendered bundle, and the memory that it takes.
-type Content = (Box<Rendered>, MemoryShare);
+/// What there is to make a revision from.
+pub(crate) enum Content {
+    Rendered(Box<Rendered>, MemoryShare),
+    /// There is none yet, and the reconcile ends so.
+    Missing(Outcome),
+}
 
-/// The rendered bundle; how the reconcile ends where it is being pulled, or is installed already and cannot be pulled now.
+/// The rendered bundle, unless it is being pulled, or installed already and cannot be pulled now.
 pub(crate) async fn content(
     cx: &Context,
     observed: &Observed<'_>,
     bundle: &BundleRecord,
-) -> Result<Result<Content, Outcome>, Cause> {
+) -> Result<Content, Cause> {
     let name = observed.extension.name_any();
     let revisions = &observed.revisions;
     let requested = cx.bundles.request(&name, &bundle.reference).await;
     let loaded = match arrived(bundle, requested, revisions)? {
         Ok(loaded) => loaded,
-        Err(outcome) => return Ok(Err(outcome)),
+        Err(outcome) => return Ok(Content::Missing(outcome)),
     };
     let pulled = loaded.pulled.clone();
     if let Some(content) = rendered(cx, observed, bundle, loaded).await? {
-        return Ok(Ok(content));
+        return Ok(content);
     }
     let requested = cx.bundles.request_alone(&name, &bundle.reference, pulled).await;
     match arrived(bundle, requested, revisions)? {
         Ok(loaded) => rendered(cx, observed, bundle, loaded)
             .await?
-            .map(Ok)
             .ok_or_else(|| Cause::transient("there is less memory for the bundle than before")),
-        Err(outcome) => Ok(Err(outcome)),
+        Err(outcome) => Ok(Content::Missing(outcome)),
     }
 }
 
@@ -110,7 +113,7 @@ async fn rendered(
     match rendered {
         Ok(rendered) => {
             share.shrink_to(rendered.memory);
-            Ok(Some((Box::new(rendered), share)))
+            Ok(Some(Content::Rendered(Box::new(rendered), share)))
         }
         Err(RenderError::Bundle(ReadError::Memory { .. })) if memory < MEMORY_BYTES_MAX => Ok(None),
         Err(error) => Err(match error.reason() {

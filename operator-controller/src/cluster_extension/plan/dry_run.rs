@@ -20,7 +20,7 @@ use olm_preflight::{REQUESTS, concurrently};
 use olm_runtime::{Discovery, DiscoveryError, Kind, api_text, bounded, get_json, patch_json};
 use serde_json::Value;
 
-use super::{AccountClient, Draft, refused};
+use super::{AccountClient, Draft, crds::definitions, refused};
 use crate::facts::readable;
 use crate::{
     cluster_extension::{Context, observe::Observed, report::Cause},
@@ -41,7 +41,7 @@ pub(super) async fn objects(
     observed: &Observed<'_>,
     (asker, reader): (&AccountClient, &Client),
     (draft, served): (&Draft, &[Phase]),
-    (known, first): (&[(i64, Vec<LoadedPhase>)], Option<&ObjectKey>),
+    (known, first): (&[(i64, Vec<LoadedPhase>)], Option<&str>),
 ) -> (Section<Vec<ObjectPlan>>, Section<DryRun>, Option<Cause>) {
     let rolled_out: BTreeSet<ObjectKey> = items(known).map(|(_, item)| item.known.key.clone()).collect();
     let answers = answers(&Questions {
@@ -80,12 +80,12 @@ pub(super) async fn objects(
     (Section::Known(plans), answered, refusal)
 }
 
-/// The largest CRD, if it is large: a dry run costs the API server as much as its creation, up to a quarter of a second.
-pub(super) fn costliest(phases: &[Phase]) -> Option<ObjectKey> {
-    let crds =
-        pairs(phases).map(|(_, object)| (ObjectKey::of(object), object)).filter(|(key, _)| key.is_crd());
-    let sized = crds.map(|(key, crd)| (crd.to_string().len(), key));
-    sized.filter(|(bytes, _)| *bytes >= COSTLY_BYTES).max().map(|(_, key)| key)
+/// The name of the largest CRD, if it is large: a dry run costs the API server as much as its creation, up to a quarter of a
+/// second.
+pub(super) fn costliest(phases: &[Phase]) -> Option<String> {
+    let sized = definitions(pairs(phases).map(|(_, object)| object)).into_iter();
+    let sized = sized.map(|(name, crd)| (crd.to_string().len(), name));
+    sized.filter(|(bytes, _)| *bytes >= COSTLY_BYTES).max().map(|(_, name)| name)
 }
 
 /// A sentence about an object that has another owner.
@@ -170,9 +170,9 @@ struct Questions<'a> {
     /// Objects of the revisions that are active. What the new revision itself brings a kind or a namespace for can
     /// be there only if one of them has it.
     rolled_out: &'a BTreeSet<ObjectKey>,
-    /// What is created before anything else, if it is new: that is the question, and the answer comes before anything is half
+    /// The CRD that is created before anything else, if it is new: that is the question, and the answer comes before anything is half
     /// done.
-    first: Option<&'a ObjectKey>,
+    first: Option<&'a str>,
 }
 
 impl Questions<'_> {
@@ -251,7 +251,8 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
     let Some(account) = about.account else {
         return Answer::without_dry_run(get(about.reader, &kind, &key).await);
     };
-    if about.first == Some(&key) && matches!(get(about.reader, &kind, &key).await, Found::Absent) {
+    let is_first = key.is_crd() && about.first == Some(key.name.as_str());
+    if is_first && matches!(get(about.reader, &kind, &key).await, Found::Absent) {
         let verdict = DryRunVerdict::Deferred("it is created before anything else".to_owned());
         return Answer { verdict: Some(verdict), ..Answer::without_dry_run(Found::Absent) };
     }

@@ -138,9 +138,10 @@ impl<'a> Executor<'a> {
     pub(crate) async fn roll_out(&self, phases: &[LoadedPhase]) -> (Outcome, BTreeSet<ObjectKey>) {
         let mut changed = BTreeSet::new();
         let is_first = |item: &&Item| item.known.key.is_crd() && self.first == Some(&item.known.key.name);
+        let mut numbered = phases.iter().enumerate();
+        let found = numbered.find_map(|(index, phase)| Some((index, phase.items.iter().find(is_first)?)));
         let mut first = None;
-        for (index, phase) in phases.iter().enumerate().filter(|_| self.first.is_some()) {
-            let Some(item) = phase.items.iter().find(is_first) else { continue };
+        if let Some((index, item)) = found {
             let (state, written) = self.bring(item).await;
             let outcome = summary(index, std::slice::from_ref(&state));
             changed.extend(written.clone());

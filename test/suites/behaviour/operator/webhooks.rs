@@ -69,7 +69,7 @@ async fn kept(scenario: &Scenario<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Since this version, the webhook has trusted somebody in each version of its configuration.
+/// Since this version, the webhook has had a CA bundle in each version of its configuration.
 async fn trusted_all_the_time(scenario: &Scenario<'_>, since: &str) -> Result<()> {
     let (api, name) = (validating(scenario), format!("v.{}.example.com", scenario.name));
     let last = api.get(&name).await?.resource_version();
@@ -78,7 +78,7 @@ async fn trusted_all_the_time(scenario: &Scenario<'_>, since: &str) -> Result<()
     let mut versions = 0;
     while let Some(WatchEvent::Modified(object)) = events.try_next().await? {
         let webhook = object.webhooks.iter().flatten().next().context("no webhook")?;
-        ensure!(webhook.client_config.ca_bundle.is_some(), "nobody is trusted in {:?}", object.metadata);
+        ensure!(webhook.client_config.ca_bundle.is_some(), "no CA bundle in {:?}", object.metadata);
         versions += 1;
         if object.resource_version() == last {
             ensure!(versions > 1, "it was not written");
