@@ -110,6 +110,7 @@ impl Reconciler {
     ) -> Result<Installed, InstallFault> {
         observed.writer = self.installer(observed).await?;
         let certificates = self.make_servers(observed, now).await.map_err(fault)?;
+        // Certificates may have been made anew.
         observed.authorities.take();
         let objects = self.calculated(observed, now).await.map_err(fault)?;
         let objects = objects.ok_or_else(|| fault("a certificate that was made is missing".to_owned()))?;

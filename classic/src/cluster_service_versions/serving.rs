@@ -51,6 +51,7 @@ impl Reconciler {
         observed.authorities.get_or_try_init(|| self.read_authorities(observed, now)).await.cloned()
     }
 
+    /// See [`Self::authorities`], which asks once in a reconcile.
     async fn read_authorities(
         &self,
         observed: &Observed<'_>,

@@ -64,7 +64,7 @@ where
         self.own.behind(object, self.clock.now())
     }
 
-    /// How long it is until the object's last write is so long ago, as far as this process wrote it and remembers that.
+    /// What is left of `spacing` since this process last wrote the object; none if it is over, or no write is remembered.
     pub fn left(&self, object: &K, spacing: Duration) -> Option<Duration> {
         let since = self.own.since(object, self.clock.now())?;
         spacing.checked_sub(since).filter(|left| !left.is_zero())

@@ -170,8 +170,8 @@ struct Questions<'a> {
     /// Objects of the revisions that are active. What the new revision itself brings a kind or a namespace for can
     /// be there only if one of them has it.
     rolled_out: &'a BTreeSet<ObjectKey>,
-    /// The CRD that is created before anything else, if it is new: that is the question, and the answer comes before anything is half
-    /// done.
+    /// The CRD that is created before anything else, if it is new: that is the question, and the answer comes before
+    /// anything is half done.
     first: Option<&'a str>,
 }
 
