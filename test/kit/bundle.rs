@@ -256,6 +256,12 @@ pub fn crd(group: &str, kind: &str, properties: &Value) -> Value {
     crd_with_versions(group, kind, &[("v1", schema)])
 }
 
+/// The same with fields of any form.
+pub fn open_crd(group: &str, kind: &str) -> Value {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    crd_with_versions(group, kind, &[("v1", schema)])
+}
+
 /// The same with these versions and their schemas; the first one is stored.
 pub fn crd_with_versions(group: &str, kind: &str, versions: &[(&str, Value)]) -> Value {
     let singular = kind.to_lowercase();

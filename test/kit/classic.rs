@@ -3,6 +3,8 @@
 pub mod csv;
 pub mod many;
 
+use std::ops::Deref;
+
 use futures::TryStreamExt;
 use http::uri::PathAndQuery;
 use k8s_openapi::{
@@ -14,8 +16,11 @@ use tonic::{client::Grpc, transport::Endpoint};
 use tonic_prost::ProstCodec;
 
 use crate::{
-    instance::Settings, kubectl::kubectl_with, operator::GROUPS, prelude::*, process::free_ports,
-    supervisor::Program,
+    instance::{Instance, Settings},
+    kubectl::kubectl_with,
+    operator::GROUPS,
+    prelude::*,
+    process::free_ports,
 };
 
 /// Namespace of the program, and of the catalogs that all namespaces see.
@@ -63,13 +68,17 @@ pub fn install_cluster_catalogs(cluster: &Cluster) -> Result<()> {
 
 /// olm-classic. Dropped, it is gone.
 pub struct Classic {
-    process: Process,
-    health_port: u16,
-    metrics_port: u16,
+    instance: Instance,
     packages_port: u16,
     registry_port: u16,
-    catalogs_port: u16,
-    _directory: StateDirectory,
+}
+
+impl Deref for Classic {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        &self.instance
+    }
 }
 
 impl Classic {
@@ -82,52 +91,20 @@ impl Classic {
 
     /// The same, without waiting for it to be ready.
     pub fn begin(cluster: &Cluster, settings: &Settings) -> Result<Self> {
-        let directory = StateDirectory::new("classic")?;
-        let [metrics_port, health_port, packages_port, registry_port, catalogs_port] = free_ports()?;
-        let cache = directory.path().join("cache");
-        std::fs::create_dir(&cache)?;
-        let mut args = vec![
-            format!("--kubeconfig={}", cluster.kubeconfig_for(USER, &GROUPS)?.display()),
-            format!("--system-namespace={NAMESPACE}"),
-            format!("--namespace={NAMESPACE}"),
-            format!("--cache-dir={}", cache.display()),
-            format!("--registry-advertise-address={ADVERTISED}"),
-            format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
-            format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
-            format!("--packages-bind-address=127.0.0.1:{packages_port}"),
-            format!("--registry-bind-address=127.0.0.1:{registry_port}"),
-            format!("--catalogs-server-addr=127.0.0.1:{catalogs_port}"),
-            format!("--external-address=localhost:{catalogs_port}"),
-        ];
-        args.extend(settings.args.iter().cloned());
-        let (program, args) = settings.program(cargo_program("olm-classic", "olm-classic")?, &cache, args);
-        let program = Program {
-            program,
-            args,
-            env: settings.env.clone(),
-            env_remove: vec!["KUBECONFIG".to_owned(), "RUST_LOG".to_owned(), "POD_IP".to_owned()],
-            log: directory.path().join("olm-classic.log"),
+        let [packages_port, registry_port] = free_ports()?;
+        let flags = |cache: &Path| {
+            vec![
+                format!("--system-namespace={NAMESPACE}"),
+                format!("--namespace={NAMESPACE}"),
+                format!("--cache-dir={}", cache.display()),
+                format!("--registry-advertise-address={ADVERTISED}"),
+                format!("--packages-bind-address=127.0.0.1:{packages_port}"),
+                format!("--registry-bind-address=127.0.0.1:{registry_port}"),
+            ]
         };
-        let process = Process::start("olm-classic", program)?;
-        Ok(Self {
-            process,
-            health_port,
-            metrics_port,
-            packages_port,
-            registry_port,
-            catalogs_port,
-            _directory: directory,
-        })
-    }
-
-    /// Waits until `/readyz` says so.
-    pub async fn ready(&self) -> Result<()> {
-        crate::instance::ready(&self.process, &self.readiness_url()).await
-    }
-
-    /// The address that tells whether it is ready.
-    pub fn readiness_url(&self) -> String {
-        format!("http://127.0.0.1:{}/readyz", self.health_port)
+        let kubeconfig = cluster.kubeconfig_for(USER, &GROUPS)?;
+        let instance = Instance::begin("olm-classic", &kubeconfig, settings, flags)?;
+        Ok(Self { instance, packages_port, registry_port })
     }
 
     /// Has kube-apiserver find its PackageManifests, as the readiness of its Pod would.
@@ -162,24 +139,13 @@ impl Classic {
     /// Asks for the content of a ClusterCatalog: the status and the text of the answer.
     pub async fn content(&self, catalog: &str) -> Result<(u16, String)> {
         let client = reqwest::Client::builder().no_proxy().tls_danger_accept_invalid_certs(true).build()?;
-        let url = format!("https://localhost:{}/catalogs/{catalog}/api/v1/all", self.catalogs_port);
-        let answer = client.get(url).send().await?;
+        let answer = client.get(self.all(catalog)).send().await?;
         Ok((answer.status().as_u16(), answer.text().await?))
     }
 
     /// The port of its registry API.
     pub fn registry_port(&self) -> u16 {
         self.registry_port
-    }
-
-    /// The process.
-    pub fn process(&self) -> &Process {
-        &self.process
-    }
-
-    /// The address of its metrics.
-    pub fn metrics_url(&self) -> String {
-        format!("https://localhost:{}/metrics", self.metrics_port)
     }
 }
 

@@ -22,6 +22,29 @@ pub fn extension(name: &str, namespace: &str, package: &str, catalog: &str, filt
     })
 }
 
+/// Lets extensions and revisions have shorter deadlines than the API allows, in minutes; it takes a while to be in force.
+pub async fn allow_deadline(client: &Client, minutes: u8) -> Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let minimum =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/progressDeadlineMinutes/minimum";
+    let operations = json!([{"op": "replace", "path": minimum, "value": minutes}]);
+    let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
+    for plural in ["clusterextensions", "clusterobjectsets"] {
+        crds.patch(&format!("{plural}.olm.operatorframework.io"), &PatchParams::default(), &patch).await?;
+    }
+    Ok(())
+}
+
+/// The same, and creates this extension, which has such a deadline.
+pub async fn create_with_short_deadline(client: &Client, minutes: u8, extension: &Value) -> Result<()> {
+    allow_deadline(client, minutes).await?;
+    let extensions: Api<ClusterExtension> = Api::all(client.clone());
+    wait::until("the short deadline to be accepted", DEADLINE, async || {
+        extensions.make(extension).await.map(drop)
+    })
+    .await
+}
+
 /// A ClusterObjectSet with this metadata and number, and one phase with these entries.
 pub fn object_set(metadata: &Value, number: i64, objects: &Value) -> Value {
     json!({

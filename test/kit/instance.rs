@@ -103,14 +103,13 @@ impl Instance {
         let [catalogs_port, metrics_port, health_port] = free_ports()?;
         let cache = directory.path().join("cache");
         fs::create_dir(&cache)?;
-        // `OLM_CATALOGD` or `OLM_OPERATOR_CONTROLLER`, or what cargo builds.
+        // `OLM_CATALOGD`, `OLM_OPERATOR_CONTROLLER` or `OLM_OLM_CLASSIC`, or what cargo builds.
         let binary = match std::env::var_os(format!("OLM_{}", name.to_uppercase().replace('-', "_"))) {
             Some(path) => PathBuf::from(path),
             None => cargo_program(name, name)?,
         };
         let mut args = vec![
             format!("--kubeconfig={}", kubeconfig.display()),
-            format!("--system-namespace={SYSTEM_NAMESPACE}"),
             format!("--catalogs-server-addr=127.0.0.1:{catalogs_port}"),
             format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),
@@ -123,7 +122,7 @@ impl Instance {
             program,
             args,
             env: settings.env.clone(),
-            env_remove: vec!["KUBECONFIG".to_owned(), "RUST_LOG".to_owned()],
+            env_remove: ["KUBECONFIG", "RUST_LOG", "POD_IP"].map(str::to_owned).to_vec(),
             log: directory.path().join("log"),
         };
         let process = Process::start(name, program)?;

@@ -42,7 +42,11 @@ impl Operator {
     async fn start_with(kubeconfig: &Path, settings: &Settings) -> Result<Self> {
         let flags = |cache: &Path| {
             let folder = |name: &str| cache.join(name).display().to_string();
-            vec![format!("--cache-path={}", folder("bundles")), format!("--cache-dir={}", folder("catalogs"))]
+            vec![
+                format!("--system-namespace={SYSTEM_NAMESPACE}"),
+                format!("--cache-path={}", folder("bundles")),
+                format!("--cache-dir={}", folder("catalogs")),
+            ]
         };
         let this = Self(Instance::begin("operator-controller", kubeconfig, settings, flags)?);
         this.ready().await?;

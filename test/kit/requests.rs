@@ -37,6 +37,8 @@ pub trait Requests<K> {
     async fn remove(&self, name: &str) -> Result<()>;
     /// Lists all objects.
     async fn all(&self) -> Result<Vec<K>>;
+    /// Lists the objects that a selector of labels chooses.
+    async fn labelled(&self, selector: &str) -> Result<Vec<K>>;
     /// Waits until an object exists.
     async fn appears(&self, name: &str) -> Result<()>;
     /// Waits until an object is gone.
@@ -61,6 +63,10 @@ impl<K: Clone + Debug + DeserializeOwned + Serialize> Requests<K> for Api<K> {
 
     async fn all(&self) -> Result<Vec<K>> {
         Ok(self.list(&ListParams::default()).await?.items)
+    }
+
+    async fn labelled(&self, selector: &str) -> Result<Vec<K>> {
+        Ok(self.list(&ListParams::default().labels(selector)).await?.items)
     }
 
     async fn appears(&self, name: &str) -> Result<()> {

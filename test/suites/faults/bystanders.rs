@@ -48,11 +48,9 @@ pub(crate) async fn create(client: &Client, extension: &str) -> Result<()> {
     }
     // What the cluster itself writes to them shall not look like our doing.
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), extension);
-    wait::until("the bystander to be looked at", DEADLINE, async || {
-        let status = deployments.get("bystander").await?.status.unwrap_or_default();
-        wait::check(status.observed_generation == Some(1), || format!("{status:?}"))
-    })
-    .await?;
+    let status = async || Ok(deployments.get("bystander").await?.status.unwrap_or_default());
+    eventually("the bystander to be looked at", status, |status| status.observed_generation == Some(1))
+        .await?;
     for namespace in [extension, elsewhere.as_str()] {
         furnished(client, namespace).await?;
     }

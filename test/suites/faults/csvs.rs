@@ -5,12 +5,12 @@ mod place;
 mod random_changes;
 
 use olm_test::{
-    classic::Classic,
+    instance::Instance,
     prelude::*,
     proxy::{Blow, Proxy},
 };
 
-use crate::lives::{Life, State, live_and_strike};
+use crate::lives::{Life, Lives, State};
 use place::Place;
 
 /// What is asked for in a life, one after another.
@@ -27,18 +27,25 @@ pub(crate) enum Stage {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_happens_at_a_write_an_operator_of_classic_ends_the_same() -> Result<()> {
-    live_and_strike(&Place::start().await?).await
+    Lives::of(Place::start().await?).await?.strike().await
 }
 
 impl Life for Place {
     type Stage = Stage;
 
-    const STAGES: &'static [Stage] =
-        &[Stage::Install, Stage::Upgrade, Stage::Fail, Stage::Recover, Stage::Delete];
     const BLOWS: &'static [Blow] = &[Blow::Before, Blow::After, Blow::Stale, Blow::Unobserved];
     const SAMPLE: usize = 6;
+    const ALL_FALL: bool = false;
 
-    fn classic(&self) -> &Classic {
+    fn stages(&self) -> &'static [Stage] {
+        &[Stage::Install, Stage::Upgrade, Stage::Fail, Stage::Recover, Stage::Delete]
+    }
+
+    fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    fn program(&self) -> &Instance {
         &self.classic
     }
 

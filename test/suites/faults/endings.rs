@@ -70,12 +70,11 @@ impl Setup {
         for (name, host) in [("good", images.host()), ("hanging", hanging.as_str())] {
             let reference = format!("{host}/{name}-catalog:latest");
             let catalog = catalog::cluster_catalog(name, &json!({"ref": reference}));
-            Api::all(client.clone()).create(&PostParams::default(), &catalog).await?;
+            Api::<ClusterCatalog>::all(client.clone()).make(&catalog).await?;
         }
         catalog::serves(&client, "good", DEADLINE).await?;
         let extension = extension("stuck", "stuck", "stuck", "good", &Value::Null);
-        let extension: ClusterExtension = serde_json::from_value(extension)?;
-        Api::all(client.clone()).create(&PostParams::default(), &extension).await?;
+        Api::<ClusterExtension>::all(client.clone()).make(extension).await?;
         let leases = Api::namespaced(client, SYSTEM_NAMESPACE);
         Ok(Self { operator, leases, _site: site })
     }

@@ -6,7 +6,8 @@ use olm_test::{
 };
 
 use crate::{
-    runner::{Fault, Runner, WHOLE},
+    lives::Fault,
+    runner::{Runner, Step, WHOLE},
     world::{alone, everything, seed},
 };
 
@@ -21,7 +22,7 @@ const RUNS_OF_A_SAMPLE: usize = 2;
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
     let world = alone().await?;
-    let runner = Runner::build(&world, "injected", WHOLE).await?;
+    let runner = Runner::build(&world, "injected", WHOLE, WHOLE[0]).await?;
     let faults = [409, 410, 429, 500, 503].map(proxy::Fault::Status);
     let faults: Vec<_> = faults.into_iter().chain([proxy::Fault::Drop, proxy::Fault::Lose]).collect();
     let (first, started) = (seed(), Instant::now());
@@ -31,7 +32,7 @@ async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
         let seed = first.wrapping_add(run as u64);
         let one_in = fastrand::Rng::with_seed(seed).usize(ONE_IN);
         let weather = Weather::new(seed, one_in, &faults, FAULTS_MAX);
-        let run = runner.run(Fault::Weather(weather)).await;
+        let run = runner.live(Fault::Weather(weather)).await;
         let run = run.with_context(|| format!("seed {seed}, so far: {:#?}", world.proxy().damage()))?;
         ensure!(!run.damage.is_empty(), "nothing failed with seed {seed}");
         damage += run.damage.len();
@@ -43,15 +44,14 @@ async fn requests_that_fail_do_not_change_the_end() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_server_that_restarts_does_not_change_the_end() -> Result<()> {
     let world = alone().await?;
-    let runner = Runner::build(&world, "restarted", WHOLE).await?;
+    let runner = Runner::build(&world, "restarted", WHOLE, WHOLE[0]).await?;
     let mut random = fastrand::Rng::with_seed(seed());
     let runs = if everything() { 6 } else { 1 };
     for run in 0..runs {
         // A watch goes on from a version that etcd no longer has, and that a new API server does not remember.
-        let fault =
+        let fault: Fault<Step> =
             Fault::ApiServer { after: Duration::from_millis(random.u64(..1500)), compact: run % 2 == 0 };
-        let run = runner.run(fault.clone()).await.with_context(|| format!("{fault:?}"))?;
-        println!("{fault:?}: {:.1?}", run.spent);
+        runner.live(fault.clone()).await.with_context(|| format!("{fault:?}"))?;
     }
     Ok(())
 }

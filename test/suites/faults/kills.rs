@@ -3,7 +3,8 @@
 use olm_test::prelude::*;
 
 use crate::{
-    runner::{Fault, Runner, Step, WHOLE},
+    lives::Fault,
+    runner::{Runner, Step, WHOLE},
     world::{alone, everything, seed},
 };
 
@@ -17,7 +18,7 @@ const MOMENTS_MILLISECONDS: u64 = 2000;
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_random_moments_the_end_is_the_same() -> Result<()> {
     let world = alone().await?;
-    let runner = Runner::build(&world, "killed", WHOLE).await?;
+    let runner = Runner::build(&world, "killed", WHOLE, WHOLE[0]).await?;
     let mut random = fastrand::Rng::with_seed(seed());
     let wanted = if everything() { KILLS } else { KILLS_OF_A_SAMPLE };
     let (mut kills, started) = (0, Instant::now());
@@ -31,7 +32,7 @@ async fn killed_at_random_moments_the_end_is_the_same() -> Result<()> {
             (Step::Delete, moment(MOMENTS_MILLISECONDS / 4)),
         ];
         kills += moments.len();
-        runner.run(Fault::Kills(moments.into())).await.with_context(|| format!("kills at {moments:?}"))?;
+        runner.live(Fault::Kills(moments.into())).await.with_context(|| format!("kills at {moments:?}"))?;
     }
     println!("{kills} kills in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())

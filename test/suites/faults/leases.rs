@@ -9,7 +9,7 @@ use olm_test::{
 };
 
 use crate::{
-    runner::STILL,
+    lives::STILL,
     world::{PACKAGE, Sample, alone},
 };
 
@@ -74,11 +74,8 @@ async fn a_leader_that_stood_still_writes_nothing_when_it_goes_on() -> Result<()
     first.operator.process().freeze()?;
     first.proxy.thaw();
     let frozen = Instant::now();
-    wait::until("the second to lead", DEADLINE, async || {
-        let holder = holder().await?;
-        wait::check(holder != led && !holder.is_empty(), || format!("{holder} leads"))
-    })
-    .await?;
+    let holder = async || Ok(holder().await?);
+    eventually("the second to lead", holder, |holder| *holder != led && !holder.is_empty()).await?;
     wait::until("the second to finish the upgrade", DEADLINE, async || extension.is_installed("1.1.0").await)
         .await?;
     second.proxy.quiet(STILL, DEADLINE).await?;

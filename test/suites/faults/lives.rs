@@ -1,217 +1,355 @@
-//! Lives of what users ask of OLM Classic: undisturbed ones, and ones in which a write is struck. Each ends every stage in
-//! the state in which the first undisturbed one ended it.
+//! Lives of what users ask for: undisturbed ones, and ones in which something fails or a write is struck. Each ends every
+//! stage in the state in which the first undisturbed one ended it.
 
-use std::fmt::Debug;
+use std::{
+    cell::RefCell,
+    fmt::Debug,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use olm_test::{
-    classic::Classic,
+    instance::Instance,
     prelude::*,
-    proxy::{Blow, Proxy, WriteName},
+    proxy::{Blow, Proxy, Weather, WriteName},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     snapshot::{Id, Kind, all_of, difference},
-    world::{COLLECTED, everything, seed},
+    world::{COLLECTED, everything, restart, seed},
 };
 
 /// Without a request for so long the program is done.
 pub(crate) const STILL: Duration = Duration::from_millis(300);
 /// A program that sees nothing any more does all it can within this time.
 const BLIND: Duration = Duration::from_millis(400);
+/// Without the API server everybody waits twice as long with each attempt, up to a minute, and some wait for others.
+const RECOVERED: Duration = Duration::from_mins(4);
+/// Most writes of a stage for each object that is there at its end or was at its beginning. An undisturbed
+/// install takes about two.
+const WRITES_PER_OBJECT: usize = 6;
 /// Undisturbed lives. A write that not all of them show depends on timing and is no write of the life.
-const UNDISTURBED: usize = 3;
+const UNDISTURBED: usize = 5;
 /// A write's number can shift when others come twice; a life in which it did not come is repeated.
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 6;
+const ATTEMPTS_OF_A_SAMPLE: usize = 2;
 /// After so many failures there is enough to look at.
 const FAILURES_MAX: usize = 5;
 
 /// What there is, as it is compared.
 pub(crate) type State = BTreeMap<Id, Value>;
 
+/// What is done to a life whose stages are these.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault<S> {
+    None,
+    /// A blow at a write.
+    Strike(WriteName, Blow),
+    /// Requests that fail, in each stage as many at most.
+    Weather(Weather),
+    /// The program is killed so long after the beginning of each stage.
+    Kills(BTreeMap<S, Duration>),
+    /// The API server is killed and started again so long after the beginning of each stage; before that, etcd's
+    /// history is thrown away if `compact`.
+    ApiServer {
+        after: Duration,
+        compact: bool,
+    },
+}
+
 /// What is lived, and where.
 pub(crate) trait Life {
     /// What is asked for, one after another.
     type Stage: Copy + Ord + Debug + 'static;
-    const STAGES: &'static [Self::Stage];
     /// How each write is struck.
     const BLOWS: &'static [Blow];
     /// Lives of a sample, each struck at another write.
     const SAMPLE: usize;
+    /// Whether each write of the undisturbed life can be struck.
+    const ALL_FALL: bool;
 
-    fn classic(&self) -> &Classic;
+    fn stages(&self) -> &'static [Self::Stage];
+    /// From this stage on writes are struck: those of the ones before it are struck in other lives.
+    fn struck_from(&self) -> Self::Stage {
+        self.stages()[0]
+    }
+
+    fn cluster(&self) -> &Cluster;
     fn proxy(&self) -> &Proxy;
+    /// The program behind the proxy.
+    fn program(&self) -> &Instance;
     /// Does what a person does.
     async fn ask(&self, stage: Self::Stage) -> Result<()>;
     /// One look whether a stage has come to its end.
     async fn is_over(&self, stage: Self::Stage) -> Result<()>;
     /// One look whether Kubernetes has collected what a stage leaves behind.
     async fn is_collected(&self, stage: Self::Stage) -> Result<()>;
-    /// How long a stage may take, and its known state after that.
-    fn deadline(&self, stage: Self::Stage) -> Duration;
+    /// How long a stage may take.
+    fn deadline(&self, _: Self::Stage) -> Duration {
+        DEADLINE
+    }
+    /// How long it takes after that until nothing happens any more.
+    fn rest_deadline(&self, stage: Self::Stage) -> Duration {
+        self.deadline(stage)
+    }
     async fn state(&self) -> Result<State>;
+    /// Whether a difference from the undisturbed state counts.
+    fn counts(&self, _: Self::Stage, _: &Fault<Self::Stage>, _: &str) -> bool {
+        true
+    }
+    /// What must hold at rest beside the state.
+    async fn check(&self, _: Self::Stage) -> Result<()> {
+        Ok(())
+    }
+    /// Lives, and looks at it from aside.
+    async fn watch<T>(&self, _: &Fault<Self::Stage>, life: impl Future<Output = Result<T>>) -> Result<T> {
+        life.await
+    }
+    /// What objects say of themselves, for a stage that does not end.
+    async fn told(&self) -> Result<String> {
+        Ok(String::new())
+    }
     /// Removes what a life that failed left.
     async fn clear(&self) -> Result<()>;
 }
 
-/// The states in which the undisturbed life ended its stages.
-type Ends<L> = BTreeMap<<L as Life>::Stage, State>;
+/// What a life was like.
+pub(crate) struct Lived {
+    /// The writes from [`Life::struck_from`] on.
+    writes: Vec<WriteName>,
+    was_struck: bool,
+    pub(crate) damage: Vec<String>,
+}
 
-/// Lives undisturbed, then with each of the writes struck, or with a sample of them.
-pub(crate) async fn live_and_strike<L: Life>(place: &L) -> Result<()> {
-    let begun = Instant::now();
-    let mut ends = Ends::<L>::new();
-    // Roles of the API stay, so that the first life writes more than the others.
-    live(place, &mut ends, None).await.context("the first life")?;
-    let mut names: Vec<WriteName> = Vec::new();
-    let runs = if everything() { UNDISTURBED } else { 1 };
-    for run in 0..runs {
-        live(place, &mut ends, None).await.with_context(|| format!("undisturbed life {run}"))?;
-        let written: Vec<_> = place.proxy().writes().into_iter().map(|write| write.name).collect();
-        if run == 0 {
-            names = written;
-        } else {
+/// Lives of one kind, which are compared with the first.
+pub(crate) struct Lives<L: Life> {
+    pub(crate) place: L,
+    /// The states in which the undisturbed life ended its stages.
+    ends: RefCell<BTreeMap<L::Stage, State>>,
+}
+
+impl<L: Life> Lives<L> {
+    /// Lives undisturbed, to learn from it.
+    pub(crate) async fn of(place: L) -> Result<Self> {
+        let lives = Self { place, ends: RefCell::default() };
+        // Roles of an API can stay, so that the first life writes more than the others.
+        lives.live(Fault::None).await.context("the first life")?;
+        Ok(lives)
+    }
+
+    /// Lives with each of the writes struck in each way, or with a few of them.
+    pub(crate) async fn strike(&self) -> Result<()> {
+        let begun = Instant::now();
+        let names = self.undisturbed().await?;
+        println!("{} writes of an undisturbed life from {:?} on:", names.len(), self.place.struck_from());
+        for name in &names {
+            println!("  {name}");
+        }
+        let mut targets: Vec<(WriteName, Blow)> =
+            names.iter().flat_map(|name| L::BLOWS.iter().map(|blow| (name.clone(), *blow))).collect();
+        if !everything() {
+            fastrand::Rng::with_seed(seed()).shuffle(&mut targets);
+            targets.truncate(L::SAMPLE);
+        }
+        let (mut failures, mut missed) = (Vec::new(), Vec::new());
+        for (name, blow) in &targets {
+            let target = format!("{blow:?} at {name}");
+            let struck = self.struck(name, *blow).await;
+            println!("{:.0} s: {target}: {struck:?}", begun.elapsed().as_secs_f64());
+            match struck {
+                Ok(true) => {}
+                Ok(false) => missed.push(target),
+                Err(error) => {
+                    failures.push(format!("{target}: {error:#}"));
+                    self.place.proxy().reset();
+                    restart(self.place.program(), self.place.proxy()).await?;
+                    self.place.clear().await.context("the cluster cannot be cleared after that")?;
+                }
+            }
+            ensure!(failures.len() < FAILURES_MAX, "{}", failures.join("\n\n"));
+        }
+        ensure!(failures.is_empty(), "{} lives failed:\n{}", failures.len(), failures.join("\n\n"));
+        // In a sample a write may have got another number each time.
+        ensure!(missed.is_empty() || !everything() || !L::ALL_FALL, "not tried: {missed:#?}");
+        ensure!(missed.len() < targets.len(), "no blow fell");
+        Ok(())
+    }
+
+    /// The writes that every undisturbed life shows, in their order.
+    async fn undisturbed(&self) -> Result<Vec<WriteName>> {
+        let mut names = self.live(Fault::None).await?.writes;
+        for _ in 1..if everything() { UNDISTURBED } else { 1 } {
+            let written = self.live(Fault::None).await?.writes;
             names.retain(|name| written.contains(name));
         }
+        Ok(names)
     }
-    println!("{} writes of an undisturbed life, {:.0} s so far", names.len(), begun.elapsed().as_secs_f64());
-    for name in &names {
-        println!("  {name}");
-    }
-    let mut targets: Vec<(WriteName, Blow)> =
-        names.iter().flat_map(|name| L::BLOWS.iter().map(|blow| (name.clone(), *blow))).collect();
-    if !everything() {
-        fastrand::Rng::with_seed(seed()).shuffle(&mut targets);
-        targets.truncate(L::SAMPLE);
-    }
-    let (mut failures, mut missed, mut fallen) = (Vec::new(), Vec::new(), 0);
-    for (name, blow) in &targets {
-        if failures.len() >= FAILURES_MAX {
-            break;
-        }
-        match struck(place, &mut ends, name, *blow).await {
-            Ok(true) => fallen += 1,
-            Ok(false) => missed.push(format!("{blow:?} at {name}")),
-            Err(error) => {
-                println!("FAILED: {blow:?} at {name}: {error:#}");
-                failures.push(format!("{blow:?} at {name}: {error:#}"));
-                place.proxy().reset();
-                restart(place).await?;
-                place.clear().await.context("the cluster cannot be cleared after that")?;
+
+    /// Lives until the blow falls; whether it did.
+    async fn struck(&self, name: &WriteName, blow: Blow) -> Result<bool> {
+        for _ in 0..if everything() { ATTEMPTS } else { ATTEMPTS_OF_A_SAMPLE } {
+            if self.live(Fault::Strike(name.clone(), blow)).await?.was_struck {
+                return Ok(true);
             }
         }
+        Ok(false)
     }
-    println!(
-        "{fallen} of {} blows fell, in {:.0} s; not: {missed:#?}",
-        targets.len(),
-        begun.elapsed().as_secs_f64()
-    );
-    ensure!(failures.is_empty(), "{} lives failed:\n{}", failures.len(), failures.join("\n\n"));
-    ensure!(fallen > 0, "no blow fell");
-    Ok(())
-}
 
-/// Kills the program and starts it again.
-pub(crate) async fn restart<L: Life>(place: &L) -> Result<()> {
-    let process = place.classic().process();
-    process.kill()?;
-    // What was stopped shall not reach the cluster after the death of who sent it.
-    place.proxy().thaw();
-    process.restart()?;
-    place.classic().ready().await
-}
-
-/// Lives until the blow falls; whether it did.
-async fn struck<L: Life>(place: &L, ends: &mut Ends<L>, name: &WriteName, blow: Blow) -> Result<bool> {
-    for _ in 0..ATTEMPTS {
-        live(place, ends, Some((name.clone(), blow))).await?;
-        if place.proxy().was_struck() {
-            return Ok(true);
-        }
+    /// One life, from a fresh start of the program to an empty cluster.
+    pub(crate) async fn live(&self, fault: Fault<L::Stage>) -> Result<Lived> {
+        self.place.watch(&fault, self.live_unwatched(&fault)).await
     }
-    Ok(false)
-}
 
-/// One life, from a fresh start of the program to an empty cluster.
-async fn live<L: Life>(place: &L, ends: &mut Ends<L>, strike: Option<(WriteName, Blow)>) -> Result<()> {
-    let proxy = place.proxy();
-    proxy.reset();
-    restart(place).await?;
-    proxy.quiet(STILL, DEADLINE).await.context("after the start")?;
-    let idle: Vec<_> = proxy.writes().iter().map(|write| write.name.to_string()).collect();
-    ensure!(idle.is_empty(), "a start with nothing to do wrote {idle:?}");
-    proxy.reset();
-    let blow = strike.map(|(name, blow)| {
-        proxy.strike(name, blow);
-        blow
-    });
-    let over = CancellationToken::new();
-    let act = async {
-        let Some(blow) = blow else { return Ok(()) };
-        tokio::select! {
-            () = over.cancelled() => Ok(()),
-            () = proxy.struck() => follow_up(place, blow).await,
+    async fn live_unwatched(&self, fault: &Fault<L::Stage>) -> Result<Lived> {
+        let (place, proxy) = (&self.place, self.place.proxy());
+        proxy.reset();
+        restart(place.program(), proxy).await?;
+        proxy.quiet(STILL, DEADLINE).await.context("after the start")?;
+        let idle: Vec<_> = proxy.writes().iter().map(|write| write.name.to_string()).collect();
+        ensure!(idle.is_empty(), "a start with nothing to do wrote {idle:?}");
+        proxy.reset();
+        match fault {
+            Fault::Strike(name, blow) => proxy.strike(name.clone(), *blow),
+            Fault::Weather(weather) => proxy.weather(Some(weather.clone())),
+            Fault::None | Fault::Kills(_) | Fault::ApiServer { .. } => {}
         }
-    };
-    let stages = async {
-        for stage in L::STAGES {
-            let ended = end(place, ends, *stage).await.with_context(|| format!("{stage:?}"));
-            if ended.is_err() {
-                over.cancel();
+        let earlier = self.stages(fault).await.with_context(|| place.program().process().log_tail())?;
+        place.program().process().check_running()?;
+        Ok(Lived {
+            writes: proxy.writes().into_iter().skip(earlier).map(|write| write.name).collect(),
+            was_struck: proxy.was_struck(),
+            damage: proxy.damage(),
+        })
+    }
+
+    /// Goes through the stages; returns how many writes came before those that are struck.
+    async fn stages(&self, fault: &Fault<L::Stage>) -> Result<usize> {
+        let (place, proxy) = (&self.place, self.place.proxy());
+        let over = CancellationToken::new();
+        let acted = AtomicBool::new(false);
+        let act = async {
+            let Fault::Strike(_, blow) = fault else { return Ok(()) };
+            tokio::select! {
+                () = over.cancelled() => return Ok(()),
+                () = proxy.struck() => {}
             }
-            ended?;
-        }
-        over.cancel();
-        anyhow::Ok(())
-    };
-    let (acted, ended) = tokio::join!(act, stages);
-    acted.context("while striking")?;
-    ended.with_context(|| place.classic().process().log_tail())
-}
-
-/// What follows a blow.
-async fn follow_up<L: Life>(place: &L, blow: Blow) -> Result<()> {
-    match blow {
-        Blow::Before | Blow::After => restart(place).await?,
-        Blow::Stale => {
-            place.proxy().quiet(BLIND, DEADLINE).await?;
-            place.proxy().release();
-        }
-        Blow::Unobserved => {
-            place.proxy().quiet(BLIND, DEADLINE).await?;
-            place.proxy().expire();
-        }
+            self.follow_up(*blow).await.inspect(|()| acted.store(true, Ordering::Release))
+        };
+        let stages = async {
+            let _over = over.clone().drop_guard();
+            let mut earlier = 0;
+            for &stage in place.stages() {
+                if stage == place.struck_from() {
+                    earlier = proxy.writes().len();
+                }
+                let result = self.end(stage, fault, &acted).await;
+                if result.is_err() {
+                    println!("{stage:?} ends with:\n{}", place.told().await?);
+                }
+                result.with_context(|| format!("{stage:?}"))?;
+            }
+            Ok(earlier)
+        };
+        let (acted, earlier) = tokio::join!(act, stages);
+        acted.context("while striking")?;
+        earlier
     }
-    Ok(())
-}
 
-/// Asks for a stage, and waits for the state in which the undisturbed life ended it.
-async fn end<L: Life>(place: &L, ends: &mut Ends<L>, stage: L::Stage) -> Result<()> {
-    place.ask(stage).await?;
-    wait::until("the stage's end", place.deadline(stage).max(DEADLINE), || place.is_over(stage)).await?;
-    if let Some(wanted) = ends.get(&stage) {
-        wait::until("the undisturbed state", place.deadline(stage), async || {
-            let lines = difference(wanted, &place.state().await?);
-            wait::check(lines.is_empty(), || lines.join("\n"))
+    /// What follows a blow.
+    async fn follow_up(&self, blow: Blow) -> Result<()> {
+        let proxy = self.place.proxy();
+        match blow {
+            Blow::Before | Blow::After => restart(self.place.program(), proxy).await?,
+            Blow::Stale => {
+                proxy.quiet(BLIND, DEADLINE).await?;
+                proxy.release();
+            }
+            Blow::Unobserved => {
+                proxy.quiet(BLIND, DEADLINE).await?;
+                proxy.expire();
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for a stage, and waits for the state in which the undisturbed life ended it.
+    pub(crate) async fn end(
+        &self,
+        stage: L::Stage,
+        fault: &Fault<L::Stage>,
+        acted: &AtomicBool,
+    ) -> Result<()> {
+        let (place, proxy) = (&self.place, self.place.proxy());
+        let from = proxy.writes().len();
+        place.ask(stage).await?;
+        self.disturb(stage, fault).await?;
+        let longest = if matches!(fault, Fault::ApiServer { .. }) { RECOVERED } else { Duration::ZERO };
+        wait::until("the stage's end", place.deadline(stage).max(longest), async || {
+            ensure!(!proxy.was_struck() || acted.load(Ordering::Acquire), "the blow is not over");
+            place.is_over(stage).await
         })
         .await?;
-        return place.proxy().quiet(STILL, DEADLINE).await;
+        let known = self.ends.borrow().get(&stage).cloned();
+        if let Some(wanted) = known {
+            wait::until("the undisturbed state", place.rest_deadline(stage).max(longest), async || {
+                let mut lines = difference(&wanted, &place.state().await?);
+                lines.retain(|line| place.counts(stage, fault, line));
+                wait::check(lines.is_empty(), || lines.join("\n"))
+            })
+            .await?;
+            proxy.quiet(STILL, DEADLINE).await?;
+        } else {
+            let collected = "what belonged to earlier stages to be collected";
+            wait::until(collected, COLLECTED, || place.is_collected(stage)).await?;
+            let state = settled(proxy, async || place.state().await).await?;
+            self.ends.borrow_mut().insert(stage, state);
+        }
+        place.check(stage).await?;
+        let count = proxy.writes().len() - from;
+        let objects = self.ends.borrow().values().map(BTreeMap::len).max().unwrap_or_default();
+        ensure!(count <= WRITES_PER_OBJECT * objects, "{count} writes for {objects} objects");
+        Ok(())
     }
-    let collected = "what belonged to earlier stages to be collected";
-    wait::until(collected, COLLECTED, || place.is_collected(stage)).await?;
-    let mut before = place.state().await?;
-    let found = wait::until("the state to stay", COLLECTED, async || {
-        place.proxy().quiet(STILL, DEADLINE).await?;
+
+    async fn disturb(&self, stage: L::Stage, fault: &Fault<L::Stage>) -> Result<()> {
+        match fault {
+            Fault::Kills(moments) => {
+                if let Some(moment) = moments.get(&stage) {
+                    // Chosen at random: what is going on then is what is tested.
+                    tokio::time::sleep(*moment).await;
+                    restart(self.place.program(), self.place.proxy()).await?;
+                }
+            }
+            Fault::ApiServer { after, compact } => {
+                let cluster = self.place.cluster();
+                tokio::time::sleep(*after).await;
+                if *compact {
+                    cluster.compact().await?;
+                }
+                cluster.restart_api_server().await?;
+                // The collector tries again after minutes what failed meanwhile, and it is not what is tested.
+                cluster.show_kinds_to_collector()?;
+            }
+            Fault::Weather(_) => self.place.proxy().renew_weather(),
+            Fault::None | Fault::Strike(..) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The state that does not change while the program is still.
+pub(crate) async fn settled(proxy: &Proxy, state: impl AsyncFn() -> Result<State>) -> Result<State> {
+    let mut before = state().await?;
+    wait::until("the state to stay", COLLECTED, async || {
+        proxy.quiet(STILL, DEADLINE).await?;
         tokio::time::sleep(STILL).await;
-        let now = place.state().await?;
+        let now = state().await?;
         let lines = difference(&before, &now);
         before = now;
         wait::check(lines.is_empty(), || lines.join("\n"))?;
         Ok(before.clone())
     })
-    .await?;
-    ends.insert(stage, found);
-    Ok(())
+    .await
 }
 
 /// The objects of these kinds, as far as they count, each in the form in which it is compared.

@@ -7,8 +7,8 @@ use olm_test::{
 };
 
 use crate::{
-    runner::{STILL, settled},
-    snapshot::{Snapshot, difference},
+    lives::STILL,
+    snapshot::{Snapshot, difference, settled},
     world::{PACKAGE, Sample, alone},
 };
 
@@ -41,12 +41,8 @@ impl<'a> Installed<'a> {
     /// Waits until everything is as it was, and nothing is written any more.
     async fn as_before(&self) -> Result<()> {
         let wanted = self.state.normal();
-        wait::until("the state before", DEADLINE, async || {
-            let lines = difference(&wanted, &Snapshot::take(&self.client).await?.normal());
-            ensure!(lines.is_empty(), "{}", lines.join("\n"));
-            Ok(())
-        })
-        .await?;
+        let lines = async || Ok(difference(&wanted, &Snapshot::take(&self.client).await?.normal()));
+        eventually("the state before", lines, std::vec::Vec::is_empty).await?;
         self.world.proxy().quiet(STILL, DEADLINE).await?;
         let writes: Vec<_> = self.world.proxy().writes().iter().map(|write| write.name.to_string()).collect();
         ensure!(writes.len() <= WRITES_TO_MEND, "{} writes: {writes:#?}", writes.len());

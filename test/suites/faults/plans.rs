@@ -6,6 +6,7 @@ use olm_api_classic::{ClusterServiceVersion, InstallPlan, OperatorGroup, Subscri
 use olm_test::{
     catalog,
     classic::{Classic, Source, USER, install},
+    instance::Instance,
     operator::GROUPS,
     prelude::*,
     proxy::{Blow, Proxy},
@@ -13,7 +14,7 @@ use olm_test::{
 use regex::Regex;
 
 use crate::{
-    lives::{Life, State, live_and_strike, objects, without},
+    lives::{Life, Lives, State, objects, without},
     snapshot::Kind,
 };
 
@@ -75,7 +76,7 @@ struct Place {
     csvs: Api<ClusterServiceVersion>,
     crds: Api<CustomResourceDefinition>,
     client: Client,
-    _site: Site,
+    site: Site,
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +84,7 @@ async fn killed_at_any_write_a_subscription_ends_the_same() -> Result<()> {
     if !olm_test::long::wanted() {
         return Ok(());
     }
-    live_and_strike(&Place::start().await?).await
+    Lives::of(Place::start().await?).await?.strike().await
 }
 
 impl Place {
@@ -125,7 +126,7 @@ impl Place {
             classic,
             proxy,
             client,
-            _site: site,
+            site,
         })
     }
 
@@ -198,11 +199,19 @@ impl Place {
 impl Life for Place {
     type Stage = Stage;
 
-    const STAGES: &'static [Stage] = &[Stage::Install, Stage::Remove];
     const BLOWS: &'static [Blow] = &[Blow::Before, Blow::After];
     const SAMPLE: usize = 6;
+    const ALL_FALL: bool = false;
 
-    fn classic(&self) -> &Classic {
+    fn stages(&self) -> &'static [Stage] {
+        &[Stage::Install, Stage::Remove]
+    }
+
+    fn cluster(&self) -> &Cluster {
+        &self.site.cluster
+    }
+
+    fn program(&self) -> &Instance {
         &self.classic
     }
 

@@ -11,8 +11,8 @@ use regex::Regex;
 
 use crate::{
     extension::{is_unpaused, retains},
-    runner::{STILL, settled},
-    snapshot::{Id, Snapshot, difference},
+    lives::{STILL, State},
+    snapshot::{Snapshot, difference, settled},
     world::{COLLECTED, PACKAGE, Sample, alone, everything, seed},
 };
 
@@ -215,9 +215,7 @@ impl Changer<'_> {
         .await?;
         wait::until("an empty cluster", COLLECTED, async || {
             self.extension.is_gone().await?;
-            let left = Snapshot::take(&self.client).await?.since(&self.before)?;
-            ensure!(left.len() == 0, "left: {:?}", left.objects().map(|(id, _)| id).collect::<Vec<_>>());
-            Ok(())
+            Snapshot::take(&self.client).await?.since(&self.before)?.check_empty()
         })
         .await
     }
@@ -238,7 +236,7 @@ impl Changer<'_> {
     }
 
     /// The objects at rest, without what tells of the way there.
-    async fn end(&self) -> Result<BTreeMap<Id, Value>> {
+    async fn end(&self) -> Result<State> {
         self.world.proxy().quiet(STILL, DEADLINE).await?;
         let found = settled(&self.client).await?.since(&self.before)?;
         found.check_owners()?;
@@ -328,11 +326,11 @@ impl Changer<'_> {
 /// What a run came to while nothing more happened.
 struct Rest {
     target: Target,
-    state: BTreeMap<Id, Value>,
+    state: State,
 }
 
 /// Archived revisions are history; numbers of revisions and generations count it.
-fn without_history(objects: &BTreeMap<Id, Value>) -> BTreeMap<Id, Value> {
+fn without_history(objects: &State) -> State {
     let revision = Regex::new(&format!("\\b{NAME}-[0-9]+(-[0-9a-f]{{16}})?\\b")).expect("a pattern");
     let template = Regex::new("lighthouse-operator-[0-9a-f]{8,10}\\b").expect("a pattern");
     let archived: Vec<&str> = objects

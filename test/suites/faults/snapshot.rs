@@ -3,6 +3,8 @@
 use olm_test::prelude::*;
 use regex::{Captures, Regex};
 
+use crate::lives::STILL;
+
 /// `apiVersion`, kind and plural.
 pub(crate) type Kind = (&'static str, &'static str, &'static str);
 
@@ -64,12 +66,17 @@ impl Snapshot {
         Ok(self)
     }
 
-    pub(crate) fn objects(&self) -> impl Iterator<Item = (&str, &Value)> {
+    fn objects(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.objects.iter().map(|(id, object)| (id.as_str(), object))
     }
 
     pub(crate) fn len(&self) -> usize {
         self.objects.len()
+    }
+
+    pub(crate) fn check_empty(&self) -> Result<()> {
+        let left: Vec<_> = self.objects.keys().collect();
+        wait::check(left.is_empty(), || format!("left: {left:?}"))
     }
 
     /// What revisions and Deployments say of themselves.
@@ -123,6 +130,22 @@ impl Snapshot {
         }
         Ok(())
     }
+}
+
+/// The state that does not change for a while.
+pub(crate) async fn settled(client: &Client) -> Result<Snapshot> {
+    let mut last = Snapshot::take(client).await?;
+    let mut since = Instant::now();
+    wait::until("a cluster in which nothing happens", DEADLINE, async || {
+        let now = Snapshot::take(client).await?;
+        let lines = difference(&last.normal(), &now.normal());
+        if !lines.is_empty() {
+            (last, since) = (now, Instant::now());
+        }
+        ensure!(lines.is_empty() && since.elapsed() >= STILL, "{}", lines.join("\n"));
+        Ok(last.clone())
+    })
+    .await
 }
 
 /// All objects of some kinds, each with its kind.

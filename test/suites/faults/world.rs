@@ -4,7 +4,9 @@ use olm_test::{
     bundle::{LIGHTHOUSE_GROUP, copy},
     catalog::{self, chain, cluster_catalog},
     images::bundle_files,
+    instance::Instance,
     prelude::*,
+    proxy::Proxy,
 };
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
@@ -21,7 +23,7 @@ pub(crate) async fn alone() -> Result<MutexGuard<'static, World>> {
         || async { World::start_behind_proxy(&["--max-concurrent-reconciles=1"]).await.map(Mutex::new) };
     let world = SHARED.get_or_try_init(start).await?.lock().await;
     world.proxy().reset();
-    restart(&world).await?;
+    restart(&world.operator, world.proxy()).await?;
     empty(&world).await?;
     Ok(world)
 }
@@ -41,13 +43,13 @@ async fn empty(world: &World) -> Result<()> {
     .await
 }
 
-/// Kills the program and starts it again.
-pub(crate) async fn restart(world: &World) -> Result<()> {
-    world.operator.process().kill()?;
+/// Kills a program behind a proxy and starts it again.
+pub(crate) async fn restart(program: &Instance, proxy: &Proxy) -> Result<()> {
+    program.process().kill()?;
     // What was stopped shall not reach the cluster after the death of who sent it.
-    world.proxy().thaw();
-    world.operator.process().restart()?;
-    world.operator.ready().await
+    proxy.thaw();
+    program.process().restart()?;
+    program.ready().await
 }
 
 /// Whether everything is to be run, as `make test-faults` does, not a sample.

@@ -28,11 +28,8 @@ async fn grows_beyond_the_disk(
     catalog.shows(Serving, "True/Available/").await?;
     catalog.shows(Ready, "False/Retrying/").await?;
     ensure!(all(&catalogd, &catalog.name).await? == served, "old content");
-    wait::until("nothing but the old content to be on disk", DEADLINE, || async {
-        let left = files(&catalogd.cache())?;
-        wait::check(left == held, || format!("{left:?}"))
-    })
-    .await?;
+    let left = async || Ok(files(&catalogd.cache())?);
+    eventually("nothing but the old content to be on disk", left, |left| *left == held).await?;
     let digest = make_room(&catalogd, &catalog).await?;
     catalog.serves(&digest).await?;
     catalogd.process().check_running()?;

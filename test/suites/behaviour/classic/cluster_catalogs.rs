@@ -65,11 +65,8 @@ impl Both {
 
     /// Waits until the registry API has a package of the source of this name.
     async fn lists(&self, name: &str) -> Result<()> {
-        wait::until("the registry API", DEADLINE, || async {
-            let packages = listed_packages(&self.cluster, &self.namespace, name).await?;
-            wait::check(packages == [name], || format!("{packages:?}"))
-        })
-        .await
+        let packages = async || Ok(listed_packages(&self.cluster, &self.namespace, name).await?);
+        eventually("the registry API", packages, |packages| *packages == [name]).await
     }
 }
 

@@ -10,8 +10,8 @@ impl Place {
     /// The copies of an operator, by namespace.
     async fn copies(&self, name: &str) -> Result<Vec<String>> {
         let all: Api<ClusterServiceVersion> = Api::all(self.client.clone());
-        let of = ListParams::default().labels(&format!("olm.copiedFrom={}", self.namespace));
-        let found = all.list(&of).await?.items.into_iter().filter(|copy| copy.name_any() == name);
+        let of = format!("olm.copiedFrom={}", self.namespace);
+        let found = all.labelled(&of).await?.into_iter().filter(|copy| copy.name_any() == name);
         Ok(found.filter_map(|copy| copy.namespace()).collect())
     }
 
@@ -43,10 +43,10 @@ async fn an_operator_is_copied_to_the_namespaces_that_its_group_names() -> Resul
     ensure!(message == wanted, "{message}");
     ensure!(place.copies("a.v1").await? == std::slice::from_ref(&other.namespace));
     // It follows the original, and what others write into it is undone.
-    let newer = Patch::Merge(json!({"spec": {"displayName": "B"}}));
-    place.csvs.patch("a.v1", &PatchParams::default(), &newer).await?;
-    let wrong = Patch::Merge(json!({"metadata": {"labels": {"x": "y"}}, "spec": {"version": "9.9.9"}}));
-    other.csvs.patch("a.v1", &PatchParams::default(), &wrong).await?;
+    let newer = json!({"spec": {"displayName": "B"}});
+    place.csvs.merge("a.v1", newer).await?;
+    let wrong = json!({"metadata": {"labels": {"x": "y"}}, "spec": {"version": "9.9.9"}});
+    other.csvs.merge("a.v1", wrong).await?;
     wait::until("the copy to be as its original", DEADLINE, || async {
         let copy = other.csvs.get("a.v1").await?;
         let is_same = copy.spec.display_name == "B" && copy.spec.version.is_none();
@@ -54,7 +54,7 @@ async fn an_operator_is_copied_to_the_namespaces_that_its_group_names() -> Resul
     })
     .await?;
     let uid = copy.uid();
-    other.csvs.delete("a.v1", &DeleteParams::default()).await?;
+    other.csvs.remove("a.v1").await?;
     wait::until("another copy", DEADLINE, || async {
         let found = other.csvs.get_opt("a.v1").await?.filter(|found| found.uid() != uid);
         wait::check(found.as_ref().map(state).as_deref() == Some("Succeeded/Copied"), || format!("{found:?}"))
@@ -65,20 +65,16 @@ async fn an_operator_is_copied_to_the_namespaces_that_its_group_names() -> Resul
     place.operator("b.v1", json!({})).await?;
     other.shows("b.v1", "Succeeded/Copied").await?;
     ensure!(other.csvs.get("a.v1").await?.resource_version() == before.resource_version());
-    let fewer = Patch::Merge(json!({"spec": {"targetNamespaces": [place.namespace]}}));
-    place.groups.patch("g", &PatchParams::default(), &fewer).await?;
+    let fewer = json!({"spec": {"targetNamespaces": [place.namespace]}});
+    place.groups.merge("g", fewer).await?;
     other.gone("a.v1").await?;
     other.gone("b.v1").await?;
     place
         .groups
-        .patch(
-            "g",
-            &PatchParams::default(),
-            &Patch::Merge(json!({"spec": {"targetNamespaces": [place.namespace, other.namespace]}})),
-        )
+        .merge("g", json!({"spec": {"targetNamespaces": [place.namespace, other.namespace]}}))
         .await?;
     other.shows("a.v1", "Succeeded/Copied").await?;
-    place.csvs.delete("a.v1", &DeleteParams::default()).await?;
+    place.csvs.remove("a.v1").await?;
     other.gone("a.v1").await
 }
 
@@ -92,11 +88,12 @@ async fn a_copy_keeps_no_api_in_the_list_of_the_group_around_it() -> Result<()> 
     place.operator("a.v1", provides("goblets", "Goblet")).await?;
     other.shows("a.v1", "Succeeded/Copied").await?;
     let list = json!({"metadata": {"annotations": {"olm.providedAPIs": "Goblet.v1.operators.example.com"}}});
-    other.groups.patch("g", &PatchParams::default(), &Patch::Merge(list)).await?;
-    wait::until("the group to list no API", DEADLINE, || async {
-        let found = other.provided().await?;
-        wait::check(found.is_empty(), || found)
-    })
+    other.groups.merge("g", list).await?;
+    eventually(
+        "the group to list no API",
+        async || Ok(other.provided().await?),
+        std::string::String::is_empty,
+    )
     .await?;
     other.shows("a.v1", "Succeeded/Copied").await?;
     place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
@@ -130,7 +127,7 @@ async fn operators_for_all_namespaces_are_copied_when_the_olmconfig_says_so() ->
     let config = json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"}, "spec": {},
     });
-    configs.create(&PostParams::default(), &serde_json::from_value(config)?).await?;
+    configs.make(config).await?;
     let reports = async |wanted: &str| {
         wait::until(wanted, DEADLINE, || async {
             let status = configs.get("cluster").await?.status.unwrap_or_default();
@@ -163,7 +160,7 @@ async fn operators_for_all_namespaces_are_copied_when_the_olmconfig_says_so() ->
     reports(disabled).await?;
     let events: Api<Event> = Api::namespaced(place.client.clone(), &place.namespace);
     wait::until("a warning on the operator", DEADLINE, || async {
-        let found = events.list(&ListParams::default()).await?.items;
+        let found = events.all().await?;
         let note = format!("CSV copying disabled for {}/a.v1", place.namespace);
         let is_there = found.iter().any(|event| {
             event.reason.as_deref() == Some("DisabledCopiedCSVs")

@@ -30,11 +30,8 @@ async fn a_pull_secret_that_comes_wakes_its_source() -> Result<()> {
     let spec = json!({"sourceType": "grpc", "image": image, "secrets": ["login"]});
     let source = Source::create(&world.cluster, &namespace, "private", json!({}), spec).await?;
     source.shows("TRANSIENT_FAILURE", "", "False/Failed").await?;
-    wait::until("attempts without credentials", DEADLINE, || async {
-        let count = private.seen(repository).len();
-        wait::check(count >= FAILURES, || format!("{count} requests"))
-    })
-    .await?;
+    let count = async || Ok(private.seen(repository).len());
+    eventually("attempts without credentials", count, |count| *count >= FAILURES).await?;
     let secrets: Api<Secret> = Api::namespaced(source.client.clone(), &namespace);
     let login = basic("user", "password");
     let auth = login.strip_prefix("Basic ").context("no credentials")?;

@@ -59,7 +59,7 @@ async fn an_operator_goes_through_upstreams_phases_and_leaves_nothing_behind() -
     );
     Api::<Role>::namespaced(place.client.clone(), &place.namespace).get("a.v1").await?;
     Api::<RoleBinding>::namespaced(place.client.clone(), &place.namespace).get("a.v1").await?;
-    place.csvs.delete("a.v1", &DeleteParams::default()).await?;
+    place.csvs.remove("a.v1").await?;
     place.gone("a.v1").await?;
     wait::until("the Deployment and the OperatorCondition to be gone", DEADLINE, || async {
         let left =
@@ -108,11 +108,7 @@ async fn a_newer_version_takes_the_place_of_the_one_before_when_that_allows_it()
     overridden("True").await?;
     place.shows("a.v2", "Succeeded/InstallSucceeded").await?;
     place.gone("a.v1").await?;
-    wait::until("the Deployment of the version before to be gone", DEADLINE, || async {
-        let found = place.deployments.get_opt("a-v1").await?;
-        wait::check(found.is_none(), || "it is there".to_owned())
-    })
-    .await
+    place.deployments.gone("a-v1").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,9 +129,7 @@ async fn requirements_are_found_when_they_come_and_missed_when_they_go() -> Resu
     ensure!(list == ["CRD is not present", "Service account does not exist"], "{list:?}");
     define(&world.cluster, "lamps", "Lamp")?;
     let accounts: Api<ServiceAccount> = Api::namespaced(place.client.clone(), &place.namespace);
-    accounts
-        .create(&PostParams::default(), &serde_json::from_value(json!({"metadata": {"name": "runner"}}))?)
-        .await?;
+    accounts.make(json!({"metadata": {"name": "runner"}})).await?;
     wait::until("the permission to be missed", DEADLINE, || async {
         let csv = place.csvs.get("a.v1").await?;
         let list: Vec<String> =
@@ -146,25 +140,21 @@ async fn requirements_are_found_when_they_come_and_missed_when_they_go() -> Resu
     .await?;
     let roles: Api<Role> = Api::namespaced(place.client.clone(), &place.namespace);
     let role = json!({"metadata": {"name": "runner"}, "rules": [reading]});
-    roles.create(&PostParams::default(), &serde_json::from_value(role)?).await?;
+    roles.make(role).await?;
     let bindings: Api<RoleBinding> = Api::namespaced(place.client.clone(), &place.namespace);
     let binding = json!({
         "metadata": {"name": "runner"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "runner"},
         "subjects": [{"kind": "ServiceAccount", "name": "runner", "namespace": place.namespace}],
     });
-    bindings.create(&PostParams::default(), &serde_json::from_value(binding)?).await?;
+    bindings.make(binding).await?;
     place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
     let cluster_roles: Api<ClusterRole> = Api::all(place.client.clone());
-    wait::until("the roles of the API", DEADLINE, || async {
-        let role = cluster_roles.get_opt("lamps.operators.example.com-v1-edit").await?;
-        wait::check(role.is_some(), || "there is none".to_owned())
-    })
-    .await?;
+    cluster_roles.appears("lamps.operators.example.com-v1-edit").await?;
     // Its permissions hold in all namespaces, since its group is for all; for its ServiceAccount alone.
     let all_bindings: Api<ClusterRoleBinding> = Api::all(place.client.clone());
     let owner = format!("olm.owner=a.v1,olm.owner.namespace={}", place.namespace);
-    let lifted = all_bindings.list(&ListParams::default().labels(&owner)).await?.items;
+    let lifted = all_bindings.labelled(&owner).await?;
     ensure!(lifted.len() == 1, "{lifted:?}");
     ensure!(
         lifted[0]
@@ -173,7 +163,7 @@ async fn requirements_are_found_when_they_come_and_missed_when_they_go() -> Resu
             .is_some_and(|subjects| subjects.len() == 1 && subjects[0].name == "runner")
     );
     // What it was given everywhere because it had it here does not show that it still has it here.
-    bindings.delete("runner", &DeleteParams::default()).await?;
+    bindings.remove("runner").await?;
     place.shows("a.v1", "Pending/RequirementsNotMet").await.map(drop)
 }
 
@@ -194,20 +184,13 @@ async fn a_deployment_that_was_changed_or_deleted_comes_back() -> Result<()> {
     let wanted = hash().await?;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"olm.deployment-spec-hash": "x"}}}));
     place.deployments.patch("a-v1", &PatchParams::default(), &patch).await?;
-    wait::until("the hash to come back", DEADLINE, || async {
-        let found = hash().await?;
-        wait::check(found == wanted, || format!("{found:?}"))
-    })
-    .await?;
+    eventually("the hash to come back", async || Ok(hash().await?), |found| *found == wanted).await?;
     // Upstream installs again what is lost of an operator that ran, and waits five minutes for what is lost meanwhile.
     place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
     let uid = place.deployments.get("a-v1").await?.uid();
-    place.deployments.delete("a-v1", &DeleteParams::default()).await?;
-    wait::until("another Deployment", DEADLINE, || async {
-        let found = place.deployments.get_opt("a-v1").await?.and_then(|one| one.uid());
-        wait::check(found.is_some() && found != uid, || format!("{found:?}"))
-    })
-    .await?;
+    place.deployments.remove("a-v1").await?;
+    let found = async || Ok(place.deployments.get_opt("a-v1").await?.and_then(|one| one.uid()));
+    eventually("another Deployment", found, |found| found.is_some() && *found != uid).await?;
     place.shows("a.v1", "Succeeded/InstallSucceeded").await.map(drop)
 }
 
@@ -230,7 +213,7 @@ async fn a_failure_that_lasts_is_written_once() -> Result<()> {
     ensure!(later.resource_version() == failed.resource_version(), "{}", state(&later));
     let all: Api<ValidatingWebhookConfiguration> = Api::all(place.client.clone());
     let owner = format!("olm.owner.namespace={}", place.namespace);
-    ensure!(all.list(&ListParams::default().labels(&owner)).await?.items.is_empty(), "it was registered");
+    ensure!(all.labelled(&owner).await?.is_empty(), "it was registered");
     Ok(())
 }
 
@@ -260,7 +243,7 @@ async fn webhooks_have_a_certificate_a_service_and_the_namespaces_of_the_group()
     ensure!(port["port"] == 443 && port["targetPort"] == 9443, "{port}");
     let all: Api<ValidatingWebhookConfiguration> = Api::all(place.client.clone());
     let owner = format!("olm.owner.namespace={}", place.namespace);
-    let found = all.list(&ListParams::default().labels(&owner)).await?.items;
+    let found = all.labelled(&owner).await?;
     let [configuration] = found.as_slice() else { bail!("{} configurations", found.len()) };
     let webhook = json!(configuration)["webhooks"][0].clone();
     let group = place.groups.get("g").await?.uid().unwrap_or_default();
@@ -268,16 +251,16 @@ async fn webhooks_have_a_certificate_a_service_and_the_namespaces_of_the_group()
     ensure!(webhook["namespaceSelector"]["matchLabels"] == json!({label: ""}), "{webhook}");
     ensure!(webhook["clientConfig"]["caBundle"].is_string(), "{webhook}");
     // Without its certificate the operator is installed again, with another one.
-    secrets.delete("a-v1-service-cert", &DeleteParams::default()).await?;
+    secrets.remove("a-v1-service-cert").await?;
     wait::until("another certificate", DEADLINE, || async {
         let found = secrets.get_opt("a-v1-service-cert").await?;
         wait::check(found.is_some_and(|found| found.uid() != secret.uid()), || "there is none".to_owned())
     })
     .await?;
     place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
-    place.csvs.delete("a.v1", &DeleteParams::default()).await?;
+    place.csvs.remove("a.v1").await?;
     place.gone("a.v1").await?;
-    ensure!(all.list(&ListParams::default().labels(&owner)).await?.items.is_empty(), "the webhook stays");
+    ensure!(all.labelled(&owner).await?.is_empty(), "the webhook stays");
     Ok(())
 }
 
@@ -297,7 +280,7 @@ async fn an_api_is_registered_while_its_operator_exists() -> Result<()> {
     let spec = services.get(&name).await?.spec.context("no spec")?;
     let service = spec.service.context("no Service")?;
     ensure!(spec.ca_bundle.is_some() && service.port == Some(5443), "{service:?}");
-    place.csvs.delete("a.v1", &DeleteParams::default()).await?;
+    place.csvs.remove("a.v1").await?;
     place.gone("a.v1").await?;
     ensure!(services.get_opt(&name).await?.is_none(), "the APIService stays");
     Ok(())
@@ -339,28 +322,21 @@ async fn permissions_in_other_namespaces_go_with_the_operator() -> Result<()> {
         place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
         let bound = async || -> Result<usize> {
             let of_operator = format!("olm.owner=a.v1,olm.owner.namespace={}", place.namespace);
-            let params = ListParams::default().labels(&of_operator);
+            let params = of_operator;
             let client = place.client.clone();
             Ok(if is_global {
-                Api::<ClusterRoleBinding>::all(client).list(&params).await?.items.len()
+                Api::<ClusterRoleBinding>::all(client).labelled(&params).await?.len()
             } else {
-                Api::<RoleBinding>::namespaced(client, &other).list(&params).await?.items.len()
+                Api::<RoleBinding>::namespaced(client, &other).labelled(&params).await?.len()
             })
         };
-        wait::until("the permissions elsewhere", DEADLINE, || async {
-            let found = bound().await?;
-            wait::check(found == 1, || format!("{found} bindings"))
-        })
-        .await?;
+        eventually("the permissions elsewhere", async || Ok(bound().await?), |found| *found == 1).await?;
         let conditions: Api<OperatorCondition> = Api::namespaced(place.client.clone(), &place.namespace);
-        let without = Patch::Merge(json!({"spec": install(Value::Null)}));
-        place.csvs.patch("a.v1", &PatchParams::default(), &without).await?;
-        wait::until("the OperatorCondition to follow", DEADLINE, || async {
-            let named = conditions.get("a.v1").await?.spec.service_accounts;
-            wait::check(named == ["default"], || format!("{named:?}"))
-        })
-        .await?;
-        place.csvs.delete("a.v1", &DeleteParams::default()).await?;
+        let without = json!({"spec": install(Value::Null)});
+        place.csvs.merge("a.v1", without).await?;
+        let named = async || Ok(conditions.get("a.v1").await?.spec.service_accounts);
+        eventually("the OperatorCondition to follow", named, |named| *named == ["default"]).await?;
+        place.csvs.remove("a.v1").await?;
         place.gone("a.v1").await?;
         ensure!(bound().await? == 0, "the permissions stay");
     }

@@ -98,9 +98,6 @@ async fn a_group_with_fields_of_an_older_release_is_tolerated() -> Result<()> {
     let status = place.groups.get("g").await?.status.unwrap_or_default();
     ensure!(status.namespaces == [place.namespace.clone()] && status.last_updated.is_some(), "{status:?}");
     // No operator provides what the annotation lists.
-    wait::until("the API to be pruned", DEADLINE, || async {
-        let provided = place.provided().await?;
-        wait::check(provided.is_empty(), || provided.clone())
-    })
-    .await
+    eventually("the API to be pruned", async || Ok(place.provided().await?), std::string::String::is_empty)
+        .await
 }

@@ -183,11 +183,8 @@ async fn a_pull_that_takes_too_long_is_ended_and_made_again() -> Result<()> {
     ensure!(failed.contains("the pull was not over after 2 s"), "{failed}");
     let ready = tenant.shows("lamp", "Ready", "False/BundleUnpackFailed").await?;
     ensure!(ready.contains("operatorframework.io/bundle-unpack-timeout of the OperatorGroup"), "{ready}");
-    wait::until("another attempt", DEADLINE, async || {
-        let attempts = slow.seen(&repository).len();
-        wait::check(attempts >= 2, || format!("{attempts} attempts"))
-    })
-    .await?;
+    eventually("another attempt", async || Ok(slow.seen(&repository).len()), |attempts| *attempts >= 2)
+        .await?;
     slow.set(&repository, None);
     tenant.install("lamp", "lamp.v1.0.0").await?;
     ensure!(tenant.condition("lamp", "BundleUnpackFailed").await?.is_none());

@@ -96,17 +96,10 @@ async fn several_groups_stop_an_operator_until_one_is_left() -> Result<()> {
     };
     let account = "OperatorGroupServiceAccount ServiceAccountNotFound".to_owned();
     let both = [account.clone(), "MultipleOperatorGroup MultipleOperatorGroupsFound".to_owned()];
-    wait::until("both conditions", DEADLINE, || async {
-        let found = conditions().await?;
-        wait::check(both.iter().all(|one| found.contains(one)), || format!("{found:?}"))
-    })
-    .await?;
+    let found = async || Ok(conditions().await?);
+    eventually("both conditions", found, |found| both.iter().all(|one| found.contains(one))).await?;
     place.groups.delete("h", &DeleteParams::default()).await?;
-    wait::until("one condition", DEADLINE, || async {
-        let found = conditions().await?;
-        wait::check(found == [account.clone()], || format!("{found:?}"))
-    })
-    .await
+    eventually("one condition", async || Ok(conditions().await?), |found| *found == [account.clone()]).await
 }
 
 /// The later of two operators of a namespace that own one kind fails for as long as the other one is there.

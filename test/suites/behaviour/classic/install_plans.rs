@@ -116,11 +116,7 @@ async fn a_plan_is_carried_out_and_lost_permissions_come_back() -> Result<()> {
     .await?;
     // Permissions of a ClusterServiceVersion that is gone stay gone.
     tenant.api::<Subscription>().delete("lamp", &DeleteParams::default()).await?;
-    wait::until("the plan of a deleted Subscription to be deleted", DEADLINE, async || {
-        let found = tenant.api::<InstallPlan>().get_opt(&plan.name_any()).await?;
-        wait::check(found.is_none(), || "it exists".to_owned())
-    })
-    .await
+    tenant.api::<InstallPlan>().gone(&plan.name_any()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

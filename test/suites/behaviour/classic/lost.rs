@@ -69,11 +69,7 @@ async fn permissions_come_to_namespaces_that_come_later_and_come_back() -> Resul
     comes_back(&bindings, &only(&bindings, &place).await?).await?;
     comes_back(&roles, &only(&roles, &place).await?).await?;
     namespaces.delete(&late, &DeleteParams::default()).await?;
-    wait::until("the namespace to be gone", DEADLINE, || async {
-        let found = namespaces.get_opt(&late).await?;
-        wait::check(found.is_none(), || "it is there".to_owned())
-    })
-    .await?;
+    namespaces.gone(&late).await?;
     world.cluster.create_namespace(&late).await?;
     only(&roles, &place).await?;
     only(&bindings, &place).await.map(drop)
@@ -198,11 +194,7 @@ async fn an_api_service_without_its_operator_is_removed() -> Result<()> {
     place.operator("b.v1", json!({})).await?;
     place.shows("b.v1", "Succeeded/InstallSucceeded").await?;
     place.csvs.delete("a.v1", &DeleteParams::default()).await?;
-    wait::until("the orphan to be gone", DEADLINE, || async {
-        let found = services.get_opt(&orphan).await?;
-        wait::check(found.is_none(), || "it is there".to_owned())
-    })
-    .await?;
+    services.gone(&orphan).await?;
     for name in others {
         services.delete(&name, &DeleteParams::default()).await.context("it was removed")?;
     }

@@ -3,6 +3,7 @@
 use k8s_openapi::{api::apps::v1::Deployment, kube_aggregator::pkg::apis::apiregistration::v1::APIService};
 use olm_api_classic::{ClusterServiceVersion, OperatorGroup};
 use olm_test::{
+    bundle,
     classic::{Classic, csv, install},
     instance::Settings,
     kubectl::kubectl_with,
@@ -116,11 +117,7 @@ impl Place {
 
     /// Waits until an operator is gone.
     pub(crate) async fn gone(&self, name: &str) -> Result<()> {
-        wait::until(&format!("{name} to be gone"), DEADLINE, || async {
-            let found = self.csvs.get_opt(name).await?;
-            wait::check(found.is_none(), || found.as_ref().map(state).unwrap_or_default())
-        })
-        .await
+        self.csvs.gone(name).await
     }
 
     /// The annotation with the APIs of the group.
@@ -145,17 +142,9 @@ pub(crate) fn provides(plural: &str, kind: &str) -> Value {
 
 /// Creates that CustomResourceDefinition.
 pub(crate) fn define(cluster: &Cluster, plural: &str, kind: &str) -> Result<()> {
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.operators.example.com")},
-        "spec": {
-            "group": "operators.example.com", "scope": "Namespaced",
-            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            }}}],
-        },
-    });
+    let mut crd = bundle::open_crd("operators.example.com", kind);
+    crd["metadata"]["name"] = format!("{plural}.operators.example.com").into();
+    crd["spec"]["names"]["plural"] = plural.into();
     let apply = ["apply", "--server-side", "-f", "-"];
-    olm_test::kubectl::kubectl_with(cluster, &apply, crd.to_string().as_bytes()).map(drop)
+    kubectl_with(cluster, &apply, crd.to_string().as_bytes()).map(drop)
 }

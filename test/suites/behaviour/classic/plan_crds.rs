@@ -80,11 +80,9 @@ async fn without_objects_a_crd_with_a_conversion_webhook_is_replaced() -> Result
     tenant.is("lamp", ["AtLatestKnown", "lamp.v1.1.0", "lamp.v1.1.0"]).await?;
     let most = "/spec/versions/1/schema/openAPIV3Schema/properties/spec/properties/size/maximum";
     // The ClusterServiceVersion is the first step of a plan.
-    wait::until("the new definition", DEADLINE, async || {
-        let crd = serde_json::to_value(tenant.crd().await?)?;
-        wait::check(crd.pointer(most).and_then(Value::as_f64) == Some(3.0), || crd.to_string())
-    })
-    .await?;
+    let crd = async || Ok(serde_json::to_value(tenant.crd().await?)?);
+    eventually("the new definition", crd, |crd| crd.pointer(most).and_then(Value::as_f64) == Some(3.0))
+        .await?;
     ensure!(tenant.notes("CRDValidation").await?.is_empty(), "there was nothing to warn of");
     Ok(())
 }

@@ -101,11 +101,8 @@ async fn a_second_pod_polls_the_image_and_takes_over_if_it_got_another_one() -> 
     // A Pod that comes to nothing.
     let update = run.pod(POLLS).await?;
     ensure!(update.labels()["olm.catalogSource"].is_empty(), "clients are led to it");
-    wait::until("the time of the poll", DEADLINE, || async {
-        let polled = run.source.status().await?.latest_image_registry_poll.is_some();
-        wait::check(polled, || "there is none".to_owned())
-    })
-    .await?;
+    let polled = async || Ok(run.source.status().await?.latest_image_registry_poll.is_some());
+    eventually("the time of the poll", polled, |polled| *polled).await?;
     run.set(&update, json!({"phase": "Failed"})).await?;
     let failed = format!("update pod {} in a Failed state: deleted update pod", update.name_any());
     wait::until("the failure", DEADLINE, || async {
@@ -118,19 +115,13 @@ async fn a_second_pod_polls_the_image_and_takes_over_if_it_got_another_one() -> 
     // One that pulled the same image, then one that pulled another.
     let same = run.pod(POLLS).await?;
     run.ready(&same, "a").await?;
-    wait::until("the same image to be left", DEADLINE, || async {
-        let gone = run.pods.get_opt(&same.name_any()).await?.is_none();
-        wait::check(gone, || "its Pod is there".to_owned())
-    })
-    .await?;
+    let gone = async || Ok(run.pods.get_opt(&same.name_any()).await?.is_none());
+    eventually("the same image to be left", gone, |gone| *gone).await?;
     let newer = run.pod(POLLS).await?;
     server.serve(&catalog::chain("bulb", &[("1.0.0", "r/bundle:v1")])).await?;
     run.ready(&newer, "b").await?;
-    wait::until("the newer image to take over", DEADLINE, || async {
-        let serving = run.pod(SERVES).await?;
-        wait::check(serving.uid() == newer.uid(), || format!("{} serves", serving.name_any()))
-    })
-    .await?;
+    let serving = async || Ok(run.pod(SERVES).await?);
+    eventually("the newer image to take over", serving, |serving| serving.uid() == newer.uid()).await?;
     run.source.shows("READY", "", "True/Serving").await?;
     Ok(())
 }
@@ -151,11 +142,8 @@ async fn a_pod_that_crashes_again_and_again_is_replaced_after_five_restarts() ->
         }]})
     };
     run.set(&first, crashed(4)).await?;
-    wait::until("the crashes to be named", DEADLINE, || async {
-        let message = run.source.shows("CONNECTING", "", "False/Failed").await?;
-        wait::check(message.contains("CrashLoopBackOff"), || message.clone())
-    })
-    .await?;
+    let message = async || Ok(run.source.shows("CONNECTING", "", "False/Failed").await?);
+    eventually("the crashes to be named", message, |message| message.contains("CrashLoopBackOff")).await?;
     ensure!(run.pod(SERVES).await?.uid() == first.uid(), "it was replaced after four restarts");
     run.set(&first, crashed(5)).await?;
     let second = run.other_than(&first).await?;
@@ -210,6 +198,7 @@ async fn what_is_configured_for_a_pod_is_accepted_and_makes_another_one_when_it_
     ensure!(class.as_deref() == Some("system-cluster-critical"), "the annotation does not win: {class:?}");
     let hash = |pod: &Pod| pod.labels().get("olm.pod-spec-hash").cloned();
     ensure!(hash(&first).is_some() && hash(&first) != hash(&second), "{:?}", hash(&second));
+    run.source.shows("CONNECTING", "", "False/Failed").await?;
     // What is no quantity for memory is the API server's to refuse.
     run.source.patch(json!({"spec": {"grpcPodConfig": {"memoryTarget": "-1"}}})).await?;
     let message = run.source.shows("CONNECTING", "RegistryServerError", "False/Failed").await?;

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{DynamicObject, GroupVersionKind};
-use olm_test::prelude::*;
+use olm_test::{bundle, prelude::*};
 
 use crate::operators::Operators;
 
@@ -22,16 +22,11 @@ async fn operators_use_the_proxy_of_the_cluster() -> Result<()> {
     place.operator("a.v1", json!({})).await?;
     place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
     ensure!(env("a-v1").await?.len() == 1, "{:?}", env("a-v1").await?);
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": CRD, "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}},
-        "spec": {
-            "group": "config.openshift.io", "scope": "Cluster", "names": {"plural": "proxies", "kind": "Proxy"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            }}}],
-        },
-    });
+    let mut crd = bundle::open_crd("config.openshift.io", "Proxy");
+    crd["metadata"] =
+        json!({"name": CRD, "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}});
+    crd["spec"]["scope"] = "Cluster".into();
+    crd["spec"]["names"]["plural"] = "proxies".into();
     let proxy = json!({
         "apiVersion": "config.openshift.io/v1", "kind": "Proxy", "metadata": {"name": "cluster"},
         "status": {"httpsProxy": "https://proxy.example.com", "noProxy": "svc"},
@@ -42,11 +37,8 @@ async fn operators_use_the_proxy_of_the_cluster() -> Result<()> {
     let kind = kube::api::ApiResource::from_gvk_with_plural(&kind, "proxies");
     let proxies: Api<DynamicObject> = Api::all_with(place.client.clone(), &kind);
     let object: DynamicObject = serde_json::from_value(proxy)?;
-    wait::until("the Proxy to be created", DEADLINE, || async {
-        let created = proxies.create(&PostParams::default(), &object).await;
-        wait::check(created.is_ok(), || format!("{created:?}"))
-    })
-    .await?;
+    let created = async || Ok(proxies.create(&PostParams::default(), &object).await);
+    eventually("the Proxy to be created", created, std::result::Result::is_ok).await?;
     place.operator("b.v1", json!({})).await?;
     place.shows("b.v1", "Succeeded/InstallSucceeded").await?;
     let found = env("b-v1").await?;

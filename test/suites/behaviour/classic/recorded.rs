@@ -131,11 +131,7 @@ async fn requirements_and_permissions_that_come_and_go() -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(place.client.clone());
     crds.delete(&crd(&plural), &DeleteParams::default()).await?;
     place.shows("a.v1", "Pending/RequirementsNotMet").await?;
-    wait::until("the definition to be gone", DEADLINE, || async {
-        let found = crds.get_opt(&crd(&plural)).await?;
-        wait::check(found.is_none(), || "it is there".to_owned())
-    })
-    .await?;
+    crds.gone(&crd(&plural)).await?;
     define(&world.cluster, &plural, "Need")?;
     place.shows("a.v1", RUNS).await?;
     compare(&place, "a.v1", &recorded(&folder, "st-requirements", "a.v1", 0)?).await?;
@@ -188,11 +184,7 @@ async fn a_deployment_that_is_lost_or_changed_and_a_certificate_that_is_lost() -
     place.shows("a.v1", RUNS).await?;
     let secrets: Api<Secret> = Api::namespaced(place.client.clone(), &place.namespace);
     secrets.delete("a-v1-service-cert", &DeleteParams::default()).await?;
-    wait::until("another certificate", DEADLINE, || async {
-        let found = secrets.get_opt("a-v1-service-cert").await?;
-        wait::check(found.is_some(), || "there is none".to_owned())
-    })
-    .await?;
+    secrets.appears("a-v1-service-cert").await?;
     place.shows("a.v1", RUNS).await?;
     compare(&place, "a.v1", &recorded(&folder, "st-webhooks", "a.v1", 0)?).await
 }

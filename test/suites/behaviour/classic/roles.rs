@@ -38,11 +38,8 @@ async fn catalogs_and_packages_are_served_by_processes_of_their_own() -> Result<
     };
     let lamps = offer("lamp").await?;
     lamps.shows("READY", "", "True/Serving").await?;
-    wait::until("the registry API", DEADLINE, || async {
-        let listed = listed_packages(&cluster, "default", "lamp").await?;
-        wait::check(listed == ["lamp"], || format!("{listed:?}"))
-    })
-    .await?;
+    let listed = async || Ok(listed_packages(&cluster, "default", "lamp").await?);
+    eventually("the registry API", listed, |listed| *listed == ["lamp"]).await?;
     shown("lamp").await?;
     ensure!(catalogs.packages(&cluster).await.is_err(), "the catalogs show packages");
     let dialled = tokio::net::TcpStream::connect(("127.0.0.1", packages.registry_port())).await;

@@ -58,11 +58,8 @@ async fn an_image_is_served_by_a_service_without_pod_job_or_config_map() -> Resu
     // The Service comes back when somebody deletes it.
     let uid = service.metadata.uid;
     services.delete("lamps-catalog", &DeleteParams::default()).await?;
-    wait::until("the Service to come back", DEADLINE, || async {
-        let found = services.get("lamps-catalog").await?;
-        wait::check(found.metadata.uid != uid, || "it is the old one".to_owned())
-    })
-    .await
+    let found = async || Ok(services.get("lamps-catalog").await?);
+    eventually("the Service to come back", found, |found| found.metadata.uid != uid).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,12 +113,8 @@ async fn a_template_sets_the_image_and_one_that_fails_leaves_it() -> Result<()> 
             json!({"metadata": {"annotations": {"olm.catalogImageTemplate": format!("{repository}:{{x}}")}}}),
         )
         .await?;
-    wait::until("the template to fail", DEADLINE, || async {
-        let all = conditions().await?;
-        let fails = all.contains(&"ResolvedImage False UnableToResolve".to_owned());
-        wait::check(fails, || format!("{all:?}"))
-    })
-    .await?;
+    let fails = async || Ok(conditions().await?.contains(&"ResolvedImage False UnableToResolve".to_owned()));
+    eventually("the template to fail", fails, |fails| *fails).await?;
     source.shows("READY", "", "True/Serving").await?;
     ensure!(source.api.get("templated").await?.spec.image == image, "the image was changed");
     Ok(())
@@ -140,11 +133,8 @@ async fn a_newer_image_of_a_tag_is_found_by_polling() -> Result<()> {
     source.shows("READY", "", "True/Serving").await?;
     let newer = world.catalog("lamp", "1.1.0", "classic-polled:latest").await?;
     let digest = newer.rsplit_once('@').map(|(_, digest)| digest.to_owned()).context("no digest")?;
-    wait::until("the newer image", DEADLINE, || async {
-        let message = source.shows("READY", "", "True/Serving").await?;
-        wait::check(message.contains(&digest), || message.clone())
-    })
-    .await?;
+    let message = async || Ok(source.shows("READY", "", "True/Serving").await?);
+    eventually("the newer image", message, |message| message.contains(&digest)).await?;
     ensure!(source.status().await?.latest_image_registry_poll.is_some(), "no time of the poll");
     Ok(())
 }

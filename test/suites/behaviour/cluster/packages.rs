@@ -321,11 +321,8 @@ async fn permissions(server: &Server) -> Result<()> {
     let params = PostParams::default();
     Api::<ClusterRole>::all(admin.clone()).create(&params, &serde_json::from_value(role)?).await?;
     Api::<ClusterRoleBinding>::all(admin).create(&params, &serde_json::from_value(binding)?).await?;
-    wait::until("the packages to be readable", DEADLINE, || async {
-        let list = packages.list(&ListParams::default()).await?;
-        wait::check(!list.items.is_empty(), || "no packages".to_owned())
-    })
-    .await?;
+    let list = async || Ok(packages.list(&ListParams::default()).await?);
+    eventually("the packages to be readable", list, |list| !list.items.is_empty()).await?;
     // The subresource is a right of its own.
     let listed = packages.list(&ListParams::default()).await?;
     let error = packages.get_subresource("icon", &listed.items[0].name_any()).await.unwrap_err().to_string();
@@ -378,10 +375,11 @@ async fn replaced(server: &Server) -> Result<()> {
     let before = api.get(name).await?.spec;
     let patch = json!({ "spec": { "caBundle": "QUJD" } });
     api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-    wait::until("the APIService to be as before", DEADLINE, || async {
-        let now = api.get(name).await?.spec;
-        wait::check(now == before, || format!("{now:?}"))
-    })
+    eventually(
+        "the APIService to be as before",
+        async || Ok(api.get(name).await?.spec),
+        |now| *now == before,
+    )
     .await?;
     api.delete(name, &DeleteParams::default()).await?;
     register(server.cluster, &server.namespace)?;

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use kube::api::Api;
 use kube::core::{ApiResource, GroupVersionKind};
 use olm_crd::{Policy, Schema, Tristate};
-use olm_test::{objects::Objects, prelude::*};
+use olm_test::{bundle::crd_with_versions, objects::Objects, prelude::*};
 
 /// Objects for each definition.
 const OBJECTS: u64 = 60;
@@ -295,18 +295,10 @@ async fn accepts(
 
 fn pair_definition(group: &str, properties: &Value) -> Value {
     let spec = json!({"type": "object", "properties": properties});
-    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("pairs.{group}")},
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"kind": "Pair", "listKind": "PairList", "plural": "pairs", "singular": "pair"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
-        },
-    })
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let mut definition = crd_with_versions(group, "Pair", &[("v1", schema)]);
+    definition["spec"]["scope"] = "Cluster".into();
+    definition
 }
 
 /// Members that restrict values of a type.

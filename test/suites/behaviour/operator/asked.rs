@@ -38,11 +38,8 @@ async fn create_beacon(scenario: &Scenario<'_>) -> Result<DynamicObject> {
     });
     let asked: DynamicObject = serde_json::from_value(object.clone())?;
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    wait::until("the newer form to be served", DEADLINE, || async {
-        let answer = beacons(scenario).create(&dry_run, &asked).await?;
-        wait::check(answer.data["spec"] == object["spec"], || answer.data.to_string())
-    })
-    .await?;
+    let answer = async || Ok(beacons(scenario).create(&dry_run, &asked).await?);
+    eventually("the newer form to be served", answer, |answer| answer.data["spec"] == object["spec"]).await?;
     beacons(scenario).make(object).await
 }
 
@@ -176,11 +173,8 @@ async fn what_is_installed_comes_back_when_the_next_does_not_roll_out() -> Resul
     scenario.set_version("1.1.0").await?;
     scenario.active(&[1, 2]).await?;
     scenario.shows(Progressing, "True/RollingOut/Revision 1.1.0 is rolling out.").await?;
-    wait::until("the ConfigMap to be handed over", DEADLINE, || async {
-        let version = data(&scenario, &package).await?;
-        wait::check(version == "1.1.0", || version)
-    })
-    .await?;
+    let version = async || Ok(data(&scenario, &package).await?);
+    eventually("the ConfigMap to be handed over", version, |version| *version == "1.1.0").await?;
     let beacon = create_beacon(&scenario).await?;
 
     scenario.annotate("rollback-to", json!("1")).await?;

@@ -4,7 +4,7 @@ use olm_test::prelude::*;
 
 const PACKAGE: &str = "lighthouse-operator";
 
-/// As Go's decoder has it, whatever is read first. The same catalog is asked of the command line in cli/tests/resolve.rs.
+/// As Go's decoder has it, whatever is read first. The same catalog is asked of the command line in cli/tests/olm/resolve.rs.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_spellings_of_an_edge_the_last_counts() -> Result<()> {
     let scenario = Scenario::shared("spellings").await?;

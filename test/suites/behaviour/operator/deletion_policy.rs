@@ -303,11 +303,8 @@ async fn remove_rights(scenario: &Scenario<'_>, crd: &str) -> Result<()> {
                                "name": crd, "verb": "patch"},
     }}))?;
     let reviews: Api<SubjectAccessReview> = Api::all(scenario.client.clone());
-    wait::until("the rights to be gone", DEADLINE, || async {
-        let status = reviews.make(&review).await?.status.unwrap_or_default();
-        wait::check(!status.allowed, || "they are still there".into())
-    })
-    .await
+    let status = async || Ok(reviews.make(&review).await?.status.unwrap_or_default());
+    eventually("the rights to be gone", status, |status| !status.allowed).await
 }
 
 /// Deletes, and returns what the API server says against it.

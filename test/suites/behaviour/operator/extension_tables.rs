@@ -219,11 +219,9 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
 /// Even with the same objects; the release stands beside the version.
 async fn another_release_is_another_revision(scenario: &Scenario<'_>) -> Result<()> {
     scenario.upgrade("1.1.0").await?;
-    wait::until("one revision to be left", DEADLINE, || async {
-        let found: Vec<_> = scenario.revisions().await?.iter().map(|r| r.spec.revision).collect();
-        wait::check(found == [2], || format!("{found:?}"))
-    })
-    .await?;
+    let found = async || Ok(scenario.revisions().await?);
+    eventually("one revision to be left", found, |found| found.iter().map(|r| r.spec.revision).eq([2]))
+        .await?;
     let set = scenario.revisions().await?.remove(0);
     let annotation = |name: &str| set.annotations().get(name).map(String::as_str);
     let found = (annotation(BUNDLE_VERSION), annotation(BUNDLE_RELEASE));

@@ -1,28 +1,12 @@
 //! Objects of kinds that the cluster does not serve.
 
 use kube::core::GroupVersionKind;
-use olm_test::prelude::*;
+use olm_test::{bundle::open_crd, prelude::*};
 
 const LEFT_OUT: &str = "extensions.olm.operatorframework.io/left-out";
 
 fn object(api_version: &str, kind: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "mine"}, "spec": {"selector": {}}})
-}
-
-/// The CRD of a namespaced kind of `v1`.
-pub(crate) fn crd(group: &str, kind: &str) -> Result<CustomResourceDefinition> {
-    let plural = format!("{}s", kind.to_lowercase());
-    Ok(serde_json::from_value(json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            }}}],
-        },
-    }))?)
 }
 
 fn objects(scenario: &Scenario<'_>, group: &str, kind: &str) -> Api<DynamicObject> {
@@ -50,11 +34,8 @@ async fn set(scenario: &Scenario<'_>) -> Result<ClusterObjectSet> {
 
 /// Waits until the object is there, or is not.
 async fn appears(api: &Api<DynamicObject>, there: bool) -> Result<()> {
-    wait::until("the object of the kind that came", DEADLINE, || async {
-        let found = api.get_opt("mine").await?.is_some();
-        wait::check(found == there, || format!("there: {found}"))
-    })
-    .await
+    let found = async || Ok(api.get_opt("mine").await?.is_some());
+    eventually("the object of the kind that came", found, |found| *found == there).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,7 +61,7 @@ async fn an_object_of_an_optional_kind_is_left_out_and_applied_when_its_kind_arr
     ensure!(content == 2, "the content holds both objects: {:?}", before.spec.phases);
 
     let pid = scenario.world.operator.process().pid();
-    let name = scenario.crds().make(&crd(group, kind)?).await?.name_any();
+    let name = scenario.crds().make(&open_crd(group, kind)).await?.name_any();
     let monitors = objects(&scenario, group, kind);
     appears(&monitors, true).await?;
     ready_tells(false).await?;
@@ -105,7 +86,7 @@ async fn rights_for_what_was_left_out_are_checked_when_its_kind_arrives() -> Res
     let bundle = small("watched", "1.0.0").ships(object("monitoring.rhobs/v1", kind));
     scenario.offer(&[bundle]).await?;
     scenario.install("watched", json!({}), "1.0.0").await?;
-    let name = scenario.crds().make(&crd(group, kind)?).await?.name_any();
+    let name = scenario.crds().make(&open_crd(group, kind)).await?.name_any();
     scenario
         .shows(
             Progressing,
@@ -143,7 +124,7 @@ async fn another_unknown_kind_blocks_and_names_who_brings_it() -> Result<()> {
     scenario.shows(Progressing, &text).await?;
     let wanted = format!("It would be met by package bringer 2.0.0 (catalog {})", scenario.name);
     scenario.reports(Stalled, |stalled| stalled.contains(&wanted)).await?;
-    let name = scenario.crds().make(&crd(&group, "PodMonitor")?).await?.name_any();
+    let name = scenario.crds().make(&open_crd(&group, "PodMonitor")).await?.name_any();
     scenario.installed("1.0.0").await?;
     ensure!(objects(&scenario, &group, "PodMonitor").get_opt("mine").await?.is_some(), "not applied");
     scenario.delete_extension().await?;
@@ -160,7 +141,7 @@ async fn a_kind_whose_definition_is_in_the_same_phase_is_waited_for() -> Result<
     grant(&scenario, &group, "beacons").await?;
     let mut beacon = object(&format!("{group}/v1"), "Beacon");
     beacon["metadata"]["namespace"] = scenario.name.as_str().into();
-    scenario.make_set(&json!([{"object": beacon}, {"object": crd(&group, "Beacon")?}])).await?;
+    scenario.make_set(&json!([{"object": beacon}, {"object": open_crd(&group, "Beacon")}])).await?;
     scenario.set_succeeds(&scenario.name).await?;
     let archived = json!({"spec": {"lifecycleState": LifecycleState::Archived}});
     scenario.sets().merge(&scenario.name, &archived).await?;

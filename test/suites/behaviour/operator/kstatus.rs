@@ -210,12 +210,8 @@ async fn catalogs_are_judged_rightly_at_every_state() -> Result<()> {
     })
     .await?;
     edit(json!({"spec": {"availabilityMode": "Unavailable"}})).await?;
-    wait::until("the catalog to be unavailable", DEADLINE, || async {
-        let found = api.get(&scenario.name).await?;
-        let status = found.status.unwrap_or_default();
-        wait::check(status.urls.is_none(), || format!("{:?}", status.conditions))
-    })
-    .await?;
+    let found = async || Ok(api.get(&scenario.name).await?.status.unwrap_or_default());
+    eventually("the catalog to be unavailable", found, |status| status.urls.is_none()).await?;
     api.delete(&scenario.name, &kube::api::DeleteParams::default()).await?;
     let states = history.end().await?;
     println!("[catalog] {} states: {:?}", states.len(), verdicts(&states));

@@ -89,11 +89,9 @@ async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs
     let of_extension = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
     let map = scenario.maps().list(&of_extension).await?.items.pop().context("no ConfigMap")?;
     scenario.maps().remove(&map.name_any()).await?;
-    wait::until("the repair", DEADLINE, async || {
-        let found = scenario.maps().get_opt(&map.name_any()).await?;
-        wait::check(found.is_some_and(|found| found.uid() != map.uid()), || "it is not there".to_owned())
-    })
-    .await?;
+    let found = async || Ok(scenario.maps().get_opt(&map.name_any()).await?);
+    eventually("the repair", found, |found| found.as_ref().is_some_and(|found| found.uid() != map.uid()))
+        .await?;
     // The catalogs are somebody else's.
     scenario.patch_catalog(&scenario.name, json!({"spec": {"priority": 7}})).await?;
     scenario.annotate("paused", json!("true")).await?;

@@ -74,11 +74,8 @@ async fn an_operator_goes_through_all_install_modes() -> Result<()> {
         let deployment = watches(&scenario, namespace).await?;
         let containers = &serde_json::to_value(&deployment)?["spec"]["template"]["spec"]["containers"];
         assert_eq!(containers[0]["env"], env);
-        wait::until("the roles to follow", DEADLINE, || async {
-            let found = roles(&scenario).await?;
-            wait::check(found == (vec![namespace.clone()], false), || format!("{found:?}"))
-        })
-        .await?;
+        let found = async || Ok(roles(&scenario).await?);
+        eventually("the roles to follow", found, |found| *found == (vec![namespace.clone()], false)).await?;
         scenario.installed("1.0.0").await?;
     }
     scenario.delete_extension().await

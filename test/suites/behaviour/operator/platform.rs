@@ -2,7 +2,7 @@
 
 use kube::core::GroupVersionKind;
 use olm_api::ConditionType::Upgradeable;
-use olm_test::prelude::*;
+use olm_test::{bundle, prelude::*};
 
 pub(crate) const PROPERTIES: &str = r#"[{"type":"olm.maxOpenShiftVersion","value":"4.18"}]"#;
 
@@ -73,17 +73,9 @@ async fn the_platform_limit_stands_where_the_platform_reads_it() -> Result<()> {
 
 /// Makes the cluster a platform of this version.
 pub(crate) async fn cluster_version(scenario: &Scenario<'_>, version: &str) -> Result<()> {
-    let crd: CustomResourceDefinition = serde_json::from_value(json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "clusterversions.config.openshift.io", "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}},
-        "spec": {
-            "group": "config.openshift.io", "scope": "Cluster",
-            "names": {"plural": "clusterversions", "singular": "clusterversion", "kind": "ClusterVersion", "listKind": "ClusterVersionList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            }}}],
-        },
-    }))?;
+    let mut crd = bundle::open_crd("config.openshift.io", "ClusterVersion");
+    crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a test"});
+    crd["spec"]["scope"] = "Cluster".into();
     let params = PatchParams::apply("olm-test").force();
     scenario.crds().patch("clusterversions.config.openshift.io", &params, &Patch::Apply(&crd)).await?;
     let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "ClusterVersion");

@@ -103,11 +103,9 @@ async fn admit_no_pods(scenario: &Scenario<'_>) -> Result<()> {
     let quotas: Api<ResourceQuota> = scenario.here();
     let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}});
     quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
-    wait::until("the quota to be in force", DEADLINE, async || {
-        let status = quotas.get("none").await?.status.unwrap_or_default();
-        wait::check(status.hard.is_some() && status.used.is_some(), || format!("{status:?}"))
-    })
-    .await
+    let status = async || Ok(quotas.get("none").await?.status.unwrap_or_default());
+    eventually("the quota to be in force", status, |status| status.hard.is_some() && status.used.is_some())
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

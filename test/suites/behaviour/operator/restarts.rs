@@ -29,11 +29,8 @@ async fn what_was_being_read_when_it_was_killed_is_tried_after_the_others() -> R
     suspect.shows(Progressing, &format!("True/Retrying/{text}")).await?;
     innocent.installed("1.0.0").await?;
     suspect.installed("1.0.0").await?;
-    wait::until("the note to be gone", DEADLINE, async || {
-        let left = std::fs::read_dir(&notes)?.count();
-        wait::check(left == 0, || format!("{left} notes"))
-    })
-    .await
+    eventually("the note to be gone", async || Ok(std::fs::read_dir(&notes)?.count()), |left| *left == 0)
+        .await
 }
 
 /// Content as a process leaves it that dies between its writes: of a revision that was made, and of one that was not.

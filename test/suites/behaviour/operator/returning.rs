@@ -7,6 +7,7 @@ use olm_api::{
 };
 use olm_test::{
     bundle::{config_map, crd_with_versions},
+    extension::allow_deadline,
     prelude::*,
 };
 
@@ -15,18 +16,6 @@ const PACKAGE: &str = "lamps";
 const STORED: &str = "stores";
 /// Longer than the shortest deadline that there is.
 const MISSED: Duration = Duration::from_mins(4);
-
-/// Lets deadlines be as short as no cluster has them.
-async fn allow_short_deadlines(scenario: &Scenario<'_>) -> Result<()> {
-    for plural in ["clusterextensions", "clusterobjectsets"] {
-        let name = format!("{plural}.olm.operatorframework.io");
-        let mut crd = serde_json::to_value(scenario.crds().get(&name).await?)?;
-        let minimum = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/progressDeadlineMinutes/minimum";
-        *crd.pointer_mut(minimum).context("the deadline has no minimum")? = json!(1);
-        scenario.crds().merge(&name, &json!({"spec": {"versions": crd["spec"]["versions"]}})).await?;
-    }
-    Ok(())
-}
 
 /// The first version, installed with a deadline of a minute.
 async fn installed(scenario: &Scenario<'_>, package: &str, bundles: &[Bundle]) -> Result<()> {
@@ -192,7 +181,7 @@ async fn what_was_installed_takes_the_place_of_what_misses_its_deadline() -> Res
     // A world of its own: deadlines are short, and the program is killed.
     let world = World::start().await?;
     let scenario = Scenario::new(&world, "policy").await?;
-    allow_short_deadlines(&scenario).await?;
+    allow_deadline(&scenario.client, 1).await?;
     let policy = json!({
         "apiVersion": "extensions.olm.operatorframework.io/v1alpha1", "kind": "UpdatePolicy",
         "metadata": {"name": "prod"}, "spec": {"selector": {}, "onFailure": "Return"},

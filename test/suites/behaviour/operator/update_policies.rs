@@ -38,7 +38,7 @@ async fn create_policy(scenario: &Scenario<'_>, spec: Value) -> Result<()> {
         "apiVersion": "extensions.olm.operatorframework.io/v1alpha1", "kind": "UpdatePolicy",
         "metadata": {"name": scenario.name}, "spec": spec,
     });
-    scenario.all::<UpdatePolicy>().create(&PostParams::default(), &serde_json::from_value(policy)?).await?;
+    scenario.all::<UpdatePolicy>().make(policy).await?;
     scenario.patch_extension(json!({"metadata": {"labels": {"policy": scenario.name}}})).await?;
     let selected = async || Ok(scenario.all::<UpdatePolicy>().get(&scenario.name).await?.status);
     eventually("the policy to be in force", selected, |status| {
@@ -48,8 +48,8 @@ async fn create_policy(scenario: &Scenario<'_>, spec: Value) -> Result<()> {
 }
 
 async fn plans(scenario: &Scenario<'_>) -> Result<Vec<ExtensionPlan>> {
-    let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={}", scenario.name));
-    Ok(scenario.all::<ExtensionPlan>().list(&mine).await?.items)
+    let mine = format!("{OWNER_NAME_LABEL}={}", scenario.name);
+    scenario.all::<ExtensionPlan>().labelled(&mine).await
 }
 
 /// Waits until one plan is kept, and another one than `before`.
@@ -105,8 +105,7 @@ async fn nothing_but_the_approved_plan_is_rolled_out_whatever_changes() -> Resul
     scenario.shows(Stalled, "True/ApprovalRequired/1.1.0 waits for").await?;
 
     // An object that another user makes.
-    let mine = serde_json::from_value(config_map(EXTRA, &json!({"a": "mine"})))?;
-    scenario.maps().create(&PostParams::default(), &mine).await?;
+    scenario.maps().make(config_map(EXTRA, &json!({"a": "mine"}))).await?;
     // Nothing announces it: the next look at the extension finds it.
     let digest = refused_after(&scenario, &plan.spec.digest, EXTRA).await?;
     // The spec.

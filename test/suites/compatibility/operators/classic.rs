@@ -204,11 +204,7 @@ impl World {
 
     async fn gone(&self, operator: &Operator, version: &str) -> Result<()> {
         let csvs: Api<ClusterServiceVersion> = self.api(operator);
-        wait::until(&format!("{version} to be gone"), DEADLINE, async || {
-            let found = csvs.get_opt(version).await?;
-            wait::check(found.is_none(), || format!("{:?}", found.and_then(|csv| csv.status)))
-        })
-        .await
+        csvs.gone(version).await
     }
 }
 

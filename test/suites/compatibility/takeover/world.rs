@@ -215,11 +215,8 @@ impl World {
         let upgrade = json!({"spec": {"source": {"catalog": {"version": NEXT_GRAFANA}}}});
         self.patch_extension("grafana", upgrade).await?;
         self.installed("grafana", NEXT_GRAFANA).await?;
-        wait::until("superseded revisions to be archived", DEADLINE, || async {
-            let found = self.revisions().await?;
-            wait::check(found == revisions, || format!("{found:?}"))
-        })
-        .await
+        let found = async || Ok(self.revisions().await?);
+        eventually("superseded revisions to be archived", found, |found| *found == revisions).await
     }
 
     pub(crate) async fn patch_extension(&self, name: &str, patch: Value) -> Result<()> {

@@ -4,6 +4,7 @@
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use olm_api_classic::{ClusterServiceVersion, OperatorGroup};
 use olm_test::{
+    bundle::open_crd,
     classic::{
         Classic, USER,
         csv::{csv, deployment, strategy},
@@ -69,7 +70,7 @@ pub(crate) struct Place {
     pub(crate) csvs: Api<ClusterServiceVersion>,
     pub(crate) groups: Api<OperatorGroup>,
     client: Client,
-    _cluster: Cluster,
+    pub(crate) cluster: Cluster,
 }
 
 impl Place {
@@ -79,7 +80,7 @@ impl Place {
         for namespace in [HOME, SERVED] {
             cluster.create_namespace(namespace).await?;
         }
-        cluster.apply_crds(vec![serde_json::from_value(crd())?]).await?;
+        cluster.apply_crds(vec![serde_json::from_value(open_crd("csv-faults.example.com", KIND))?]).await?;
         let proxy = Proxy::start(&cluster.kubeconfig_for(USER, &GROUPS)?).await?;
         let kubeconfig = format!("--kubeconfig={}", proxy.kubeconfig().display());
         let settings = Settings::default().arg("--role=olm").arg(kubeconfig);
@@ -93,7 +94,7 @@ impl Place {
             classic,
             proxy,
             client,
-            _cluster: cluster,
+            cluster,
         };
         place.bind().await?;
         Ok(place)
@@ -256,18 +257,6 @@ fn is_of_operators(object: &DynamicObject) -> bool {
 
 fn rule() -> Value {
     json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]})
-}
-
-fn crd() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": CRD},
-        "spec": {
-            "group": "csv-faults.example.com", "scope": "Namespaced",
-            "names": {"plural": "beacons", "singular": "beacon", "kind": KIND},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
-        },
-    })
 }
 
 /// An object as it is compared: of the status what the operator's state is, of Secrets the names of what is in them.

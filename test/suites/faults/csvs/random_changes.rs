@@ -5,9 +5,9 @@ use olm_test::prelude::*;
 
 use super::place::Place;
 use crate::{
-    lives::{STILL, restart},
-    snapshot::{Id, difference},
-    world::{COLLECTED, everything, seed},
+    lives::{STILL, State, settled},
+    snapshot::difference,
+    world::{COLLECTED, everything, restart, seed},
 };
 
 /// Runs and their steps.
@@ -90,14 +90,14 @@ async fn run(place: &Place, random: &mut fastrand::Rng, steps: &[Step]) -> Resul
         take(place, &mut asked, step, random).await?;
     }
     let (version, replaces) = asked.version.context("no version")?;
-    let found = settled(place, version).await.context("the end of the run")?;
+    let found = alone(place, version).await.context("the end of the run")?;
     remove_all(place, &mut asked).await?;
     let wide = asked.group.take() == Some(true);
     place.groups.remove("group").await?;
     place.is_empty().await?;
     place.group_for(wide).await?;
     create(place, version, replaces).await?;
-    let fresh = settled(place, version).await.context("a fresh installation")?;
+    let fresh = alone(place, version).await.context("a fresh installation")?;
     let lines = difference(&fresh, &found);
     ensure!(lines.is_empty(), "other than a fresh installation:\n{}", lines.join("\n"));
     remove_all(place, &mut asked).await?;
@@ -150,7 +150,7 @@ async fn take(place: &Place, asked: &mut Asked, step: Step, random: &mut fastran
             asked.is_unbound = false;
         }
         Step::Lose => place.lose(random.usize(..)).await?,
-        Step::Restart => restart(place).await?,
+        Step::Restart => restart(&place.classic, &place.proxy).await?,
         Step::Ungroup | Step::Unbind | Step::Bind => {}
     }
     Ok(())
@@ -177,19 +177,10 @@ async fn remove_all(place: &Place, asked: &mut Asked) -> Result<()> {
 }
 
 /// The state in which nothing happens any more, with this version alone.
-async fn settled(place: &Place, version: u32) -> Result<BTreeMap<Id, Value>> {
+async fn alone(place: &Place, version: u32) -> Result<State> {
     let wanted = format!("beacon.v{version} Succeeded/InstallSucceeded");
     wait::until("the version to run alone", COLLECTED, async || place.is(&[&wanted]).await).await?;
     let earlier: Vec<u32> = (1..version).collect();
     wait::until("earlier versions to be collected", COLLECTED, || place.are_collected(&earlier)).await?;
-    let mut before = place.snapshot().await?;
-    wait::until("the state to stay", COLLECTED, async || {
-        place.proxy.quiet(STILL, DEADLINE).await?;
-        let now = place.snapshot().await?;
-        let lines = difference(&before, &now);
-        before = now;
-        wait::check(lines.is_empty(), || lines.join("\n"))?;
-        Ok(before.clone())
-    })
-    .await
+    settled(&place.proxy, async || place.snapshot().await).await
 }

@@ -2,7 +2,7 @@
 
 use cucumber::{gherkin::Step, given, then, when};
 use k8s_openapi::api::core::v1::Pod;
-use olm_test::prelude::*;
+use olm_test::{extension::allow_deadline, prelude::*};
 
 use super::Outcome;
 use crate::{
@@ -152,12 +152,5 @@ async fn ready(w: &mut World) -> Outcome {
 
 #[given("progress deadlines may be as short as a minute")]
 async fn short_deadlines(w: &mut World) -> Outcome {
-    let crds: Api<CustomResourceDefinition> = Api::all(w.client.clone());
-    for plural in ["clusterextensions", "clusterobjectsets"] {
-        let minimum = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/progressDeadlineMinutes/minimum";
-        let operations = json!([{"op": "replace", "path": minimum, "value": 1}]);
-        let patch = Patch::Json::<()>(serde_json::from_value(operations)?);
-        crds.patch(&format!("{plural}.olm.operatorframework.io"), &PatchParams::default(), &patch).await?;
-    }
-    Ok(())
+    Ok(allow_deadline(&w.client, 1).await?)
 }

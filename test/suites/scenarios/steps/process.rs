@@ -136,9 +136,6 @@ async fn killed(w: &mut World) -> Outcome {
 #[then("another replica leads")]
 async fn another_leads(w: &mut World) -> Outcome {
     let before = w.kept.get("leader").and_then(|leader| leader.as_str()).context("nobody was killed")?;
-    Ok(wait::until("another leader", COLLECTED, async || {
-        let now = holder(w).await?;
-        wait::check(now != before, || "the lease is still the dead one's".to_owned())
-    })
-    .await?)
+    Ok(eventually_within(COLLECTED, "another leader", async || Ok(holder(w).await?), |now| *now != before)
+        .await?)
 }

@@ -40,11 +40,9 @@ pub(crate) async fn life(world: &World) -> Result<()> {
     for object in [[subscription, PACKAGE], ["clusterserviceversion", csv.as_str()]] {
         world.kubectl(&["delete", object[0], object[1], "-n", PACKAGE, REMOVAL])?;
     }
-    wait::until("its Deployment to be gone", DEADLINE, async || {
-        let left = world.get(&["deployments", "-n", PACKAGE])?;
-        wait::check(left["items"].as_array().is_some_and(Vec::is_empty), || left["items"].to_string())
-    })
-    .await?;
+    let left = async || Ok(world.get(&["deployments", "-n", PACKAGE])?);
+    eventually("its Deployment to be gone", left, |left| left["items"].as_array().is_some_and(Vec::is_empty))
+        .await?;
     world.kubectl(&["delete", "crd", &package.crd_name(), REMOVAL])?;
     world.kubectl(&["delete", "namespace", PACKAGE, REMOVAL])?;
     world.kubectl_with(&["delete", "--ignore-not-found", REMOVAL, "-f", "-"], &manifests).map(drop)

@@ -18,90 +18,54 @@ fn structure(schema: &str) -> Kind {
     document(schema).map_or_else(|| property(schema), |(_, kind)| kind)
 }
 
-fn assert_refused(cases: &[(&str, serde_json::Value, &str)]) {
-    for (schema, value, expected) in cases {
-        assert_eq!(check(value, &structure(schema)).unwrap_err().go, *expected, "{value}");
+/// Schema, document, the type found, the field and its type.
+type Case = (&'static str, serde_json::Value, &'static str, &'static str, &'static str);
+
+fn assert_refused(cases: &[Case]) {
+    for (schema, value, found, field, wanted) in cases {
+        let expected =
+            format!("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}");
+        assert_eq!(check(value, &structure(schema)).unwrap_err().go, expected, "{value}");
     }
 }
 
 #[test]
 fn fields_of_another_type_are_named_as_the_original_names_them() {
-    let cases: [(&str, serde_json::Value, &str); 6] = [
-        (
-            PACKAGE,
-            json!({"defaultChannel": 1.1}),
-            "json: cannot unmarshal number into Go struct field Package.defaultChannel of type string",
-        ),
-        (
-            PACKAGE,
-            json!({"description": ["x"]}),
-            "json: cannot unmarshal array into Go struct field Package.description of type string",
-        ),
-        (
-            PACKAGE,
-            json!({"DEFAULTchannel": true}),
-            "json: cannot unmarshal bool into Go struct field Package.defaultChannel of type string",
-        ),
-        (PACKAGE, json!({"icon": {"base64data": "!"}}), "illegal base64 data at input byte 0"),
-        (
-            PACKAGE,
-            json!({"icon": "x"}),
-            "json: cannot unmarshal string into Go struct field Package.icon of type declcfg.Icon",
-        ),
-        (
-            PACKAGE,
-            json!({"icon": {"mediatype": {}}}),
-            "json: cannot unmarshal object into Go struct field Package.icon.mediatype of type string",
-        ),
-    ];
-    assert_refused(&cases);
+    assert_refused(&[
+        (PACKAGE, json!({"defaultChannel": 1.1}), "number", "Package.defaultChannel", "string"),
+        (PACKAGE, json!({"description": ["x"]}), "array", "Package.description", "string"),
+        (PACKAGE, json!({"DEFAULTchannel": true}), "bool", "Package.defaultChannel", "string"),
+        (PACKAGE, json!({"icon": "x"}), "string", "Package.icon", "declcfg.Icon"),
+        (PACKAGE, json!({"icon": {"mediatype": {}}}), "object", "Package.icon.mediatype", "string"),
+    ]);
+    let icon = check(&json!({"icon": {"base64data": "!"}}), &structure(PACKAGE));
+    assert_eq!(icon.unwrap_err().go, "illegal base64 data at input byte 0");
 }
 
 #[test]
 fn fields_of_entries_properties_and_images_are_named_with_their_place() {
-    let cases: [(&str, serde_json::Value, &str); 8] = [
-        (
-            CHANNEL,
-            json!({"entries": {}}),
-            "json: cannot unmarshal object into Go struct field Channel.entries of type []declcfg.ChannelEntry",
-        ),
-        (
-            CHANNEL,
-            json!({"entries": [{"name": 1}]}),
-            "json: cannot unmarshal number into Go struct field Channel.entries.name of type string",
-        ),
-        (
-            CHANNEL,
-            json!({"entries": [{"skips": "a"}]}),
-            "json: cannot unmarshal string into Go struct field Channel.entries.skips of type []string",
-        ),
-        (
-            CHANNEL,
-            json!({"entries": [{"skips": [1]}]}),
-            "json: cannot unmarshal number into Go struct field Channel.entries.skips of type string",
-        ),
-        (
-            BUNDLE,
-            json!({"properties": {}}),
-            "json: cannot unmarshal object into Go struct field Bundle.properties of type []property.Property",
-        ),
-        (
-            BUNDLE,
-            json!({"relatedImages": [{"image": 1}]}),
-            "json: cannot unmarshal number into Go struct field Bundle.relatedImages.image of type string",
-        ),
+    assert_refused(&[
+        (CHANNEL, json!({"entries": {}}), "object", "Channel.entries", "[]declcfg.ChannelEntry"),
+        (CHANNEL, json!({"entries": [{"name": 1}]}), "number", "Channel.entries.name", "string"),
+        (CHANNEL, json!({"entries": [{"skips": "a"}]}), "string", "Channel.entries.skips", "[]string"),
+        (CHANNEL, json!({"entries": [{"skips": [1]}]}), "number", "Channel.entries.skips", "string"),
+        (BUNDLE, json!({"properties": {}}), "object", "Bundle.properties", "[]property.Property"),
+        (BUNDLE, json!({"relatedImages": [{"image": 1}]}), "number", "Bundle.relatedImages.image", "string"),
         (
             DEPRECATION,
             json!({"entries": [{"message": false}]}),
-            "json: cannot unmarshal bool into Go struct field Deprecation.entries.message of type string",
+            "bool",
+            "Deprecation.entries.message",
+            "string",
         ),
         (
             "olm.csv.metadata",
             json!({"apiServiceDefinitions": {"owned": [{"containerPort": 1.5}]}}),
-            "json: cannot unmarshal number into Go struct field CSVMetadata.apiServiceDefinitions.owned.containerPort of type int32",
+            "number",
+            "CSVMetadata.apiServiceDefinitions.owned.containerPort",
+            "int32",
         ),
-    ];
-    assert_refused(&cases);
+    ]);
 }
 
 #[test]

@@ -28,57 +28,26 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 fn field() -> impl Strategy<Value = String> {
-    prop::sample::select(
-        &[
-            "kind",
-            "apiVersion",
-            "metadata",
-            "name",
-            "spec",
-            "items",
-            "install",
-            "deployments",
-            "permissions",
-            "rules",
-            "webhookdefinitions",
-            "template",
-            "containers",
-            "volumes",
-            "versions",
-            "schema",
-            "annotations",
-            "x",
-        ][..],
+    word_of(
+        "kind apiVersion metadata name spec items install deployments permissions rules webhookdefinitions \
+         template containers volumes versions schema annotations x",
     )
-    .prop_map(str::to_owned)
 }
 
 /// Where a value of the CSV may be replaced.
 fn place() -> impl Strategy<Value = String> {
-    prop::sample::select(
-        &[
-            "/metadata",
-            "/metadata/name",
-            "/metadata/annotations",
-            "/spec",
-            "/spec/version",
-            "/spec/install",
-            "/spec/install/spec",
-            "/spec/install/spec/deployments",
-            "/spec/install/spec/deployments/0",
-            "/spec/install/spec/deployments/0/spec",
-            "/spec/install/spec/deployments/0/spec/template",
-            "/spec/install/spec/deployments/0/spec/template/spec",
-            "/spec/install/spec/permissions",
-            "/spec/install/spec/permissions/0",
-            "/spec/installModes",
-            "/spec/webhookdefinitions",
-            "/spec/webhookdefinitions/0",
-            "/spec/customresourcedefinitions",
-            "/kind",
-        ][..],
+    word_of(
+        "/metadata /metadata/name /metadata/annotations /kind /spec /spec/version /spec/installModes \
+         /spec/install /spec/install/spec /spec/install/spec/permissions /spec/install/spec/permissions/0 \
+         /spec/install/spec/deployments /spec/install/spec/deployments/0 \
+         /spec/install/spec/deployments/0/spec /spec/install/spec/deployments/0/spec/template \
+         /spec/install/spec/deployments/0/spec/template/spec /spec/customresourcedefinitions \
+         /spec/webhookdefinitions /spec/webhookdefinitions/0",
     )
-    .prop_map(str::to_owned)
+}
+
+fn word_of(words: &'static str) -> impl Strategy<Value = String> {
+    prop::sample::select(words.split(' ').collect::<Vec<_>>()).prop_map(str::to_owned)
 }
 
 fn all_modes() -> Vec<Options> {

@@ -51,12 +51,53 @@ fn holding(names: &'static [&'static str]) -> Client {
     Client::new(service, "default")
 }
 
-fn settings(concurrency: u16, first: Duration) -> Settings {
-    Settings {
-        name: "test",
-        concurrency,
-        backoff: Limits { first, longest: first },
-        chance: Chance::seeded(1),
+/// A controller of namespaces that are there already.
+struct Controlled {
+    source: Source<Namespace>,
+    interests: Interests<Change>,
+    registry: Registry,
+    /// How many objects are worked on at a time.
+    concurrency: u16,
+    /// After a failure.
+    pause: Duration,
+}
+
+impl Controlled {
+    fn new(concurrency: u16, names: &'static [&'static str]) -> Self {
+        Self {
+            source: Source::all(holding(names), &Chance::seeded(1)),
+            interests: Interests::default(),
+            registry: Registry::default(),
+            concurrency,
+            pause: Duration::from_secs(1),
+        }
+    }
+
+    /// Reconciles until the story ends; returns what it ended with, and the metrics.
+    async fn run<T>(
+        mut self,
+        reconciler: impl Reconciler<Object = Namespace, Interest = Change>,
+        story: impl Future<Output = T>,
+    ) -> (T, String) {
+        let metrics = Metrics::register(&mut self.registry);
+        let settings = Settings {
+            name: "test",
+            concurrency: self.concurrency,
+            backoff: Limits { first: self.pause, longest: self.pause },
+            chance: Chance::seeded(1),
+        };
+        let stop = CancellationToken::new();
+        let (interests, counts) = (&self.interests, metrics.controller("test"));
+        let running = run(settings, self.source, interests, counts, stop.clone(), reconciler);
+        let told = async {
+            let end = story.await;
+            stop.cancel();
+            end
+        };
+        let ((), end) = tokio::join!(running, told);
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        (end, text)
     }
 }
 
@@ -121,13 +162,20 @@ impl Seen {
     }
 }
 
+/// A reconciler that counts, and has no more to do.
+fn counting(seen: &Arc<Seen>) -> impl Reconciler<Object = Namespace, Interest = Change> + use<> {
+    let seen = seen.clone();
+    let reconcile = move |namespace: Arc<Namespace>| {
+        seen.count(&namespace.name_any());
+        std::future::ready((Next::Await, BTreeSet::new()))
+    };
+    Of(reconcile, silent)
+}
+
 #[tokio::test]
 async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
-    let mut registry = Registry::default();
-    let metrics = Metrics::register(&mut registry);
-    let seen = Arc::new(Seen::default());
-    let source = Source::<Namespace>::all(holding(&["a", "bad", "z"]), &Chance::seeded(1));
-    let counting = seen.clone();
+    let (seen, reported) = (Arc::new(Seen::default()), Arc::new(Seen::default()));
+    let (counting, reporting) = (seen.clone(), reported.clone());
     let reconcile = move |namespace: Arc<Namespace>| {
         let seen = counting.clone();
         async move {
@@ -136,32 +184,19 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
             (Next::Await, BTreeSet::new())
         }
     };
-    let stop = CancellationToken::new();
-    let reported = Arc::new(Seen::default());
-    let reporting = reported.clone();
     // Even a report may panic.
     let report = move |namespace: Arc<Namespace>| {
         let reported = reporting.clone();
         async move { assert!(reported.count(&namespace.name_any()) > 1, "made to panic") }
     };
-    let interests = Interests::<Change>::default();
-    let running = run(
-        settings(1, Duration::from_millis(1)),
-        source,
-        &interests,
-        metrics.controller("test"),
-        stop.clone(),
-        Of(reconcile, report),
-    );
+    let mut controlled = Controlled::new(1, &["a", "bad", "z"]);
+    controlled.pause = Duration::from_millis(1);
     let finished = async {
         seen.until(|counts| counts.get("a") == Some(&1) && counts.get("z") == Some(&1)).await;
         seen.until(|counts| counts.get("bad") == Some(&3)).await;
-        stop.cancel();
     };
-    tokio::join!(running, finished);
+    let ((), text) = controlled.run(Of(reconcile, report), finished).await;
     assert_eq!(*reported.counts.lock().unwrap(), BTreeMap::from([("bad".to_owned(), 2)]));
-    let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     for wanted in [
         "controller_runtime_reconcile_panics_total{controller=\"test\"} 2",
         "controller_runtime_reconcile_errors_total{controller=\"test\"} 2",
@@ -177,8 +212,6 @@ async fn a_reconcile_that_panics_is_tried_again_and_does_not_stop_the_others() {
 
 #[tokio::test]
 async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
-    let metrics = Metrics::register(&mut Registry::default());
-    let source = Source::<Namespace>::all(holding(&["a", "b", "c", "d", "e", "f"]), &Chance::seeded(1));
     let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (gate, begun) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let of_reconcile = (under_way, most.clone(), gate.clone(), begun.clone());
@@ -192,58 +225,33 @@ async fn no_more_objects_are_worked_on_at_a_time_than_was_said() {
             (Next::Await, BTreeSet::new())
         }
     };
-    let stop = CancellationToken::new();
-    let interests = Interests::<Change>::default();
-    let running = run(
-        settings(2, Duration::from_secs(1)),
-        source,
-        &interests,
-        metrics.controller("test"),
-        stop.clone(),
-        Of(reconcile, silent),
-    );
-    let finished = async {
-        let all_begin = async {
-            begun.acquire_many(2).await.unwrap().forget();
-            // Both workers are held; any other that could begin, would.
-            for _ in 0..1000 {
-                tokio::task::yield_now().await;
-            }
-            gate.add_permits(6);
-            begun.acquire_many(4).await.unwrap().forget();
-        };
-        tokio::time::timeout(DEADLINE, all_begin).await.expect("not all were worked on");
-        stop.cancel();
-    };
-    tokio::join!(running, finished);
+    let all_begin = tokio::time::timeout(DEADLINE, async {
+        begun.acquire_many(2).await.unwrap().forget();
+        // Both workers are held; any other that could begin, would.
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        gate.add_permits(6);
+        begun.acquire_many(4).await.unwrap().forget();
+    });
+    let controlled = Controlled::new(2, &["a", "b", "c", "d", "e", "f"]);
+    controlled.run(Of(reconcile, silent), all_begin).await.0.expect("not all were worked on");
     assert_eq!(most.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
 async fn an_object_that_fails_holds_nobody_else_up() {
-    let metrics = Metrics::register(&mut Registry::default());
     let seen = Arc::new(Seen::default());
-    let source = Source::<Namespace>::all(holding(&["bad", "good"]), &Chance::seeded(1));
     let counting = seen.clone();
     let reconcile = move |namespace: Arc<Namespace>| {
-        let seen = counting.clone();
-        async move {
-            seen.count(&namespace.name_any());
-            let bad = namespace.name_any() == "bad";
-            let interests = [Change::Of(namespace.name_any())].into();
-            (if bad { Next::Retry("it fails".into()) } else { Next::Await }, interests)
-        }
+        let name = namespace.name_any();
+        counting.count(&name);
+        let next = if name == "bad" { Next::Retry("it fails".into()) } else { Next::Await };
+        std::future::ready((next, [Change::Of(name)].into()))
     };
-    let stop = CancellationToken::new();
-    let interests = Interests::<Change>::default();
-    let running = run(
-        settings(1, Duration::from_hours(1)),
-        source,
-        &interests,
-        metrics.controller("test"),
-        stop.clone(),
-        Of(reconcile, silent),
-    );
+    let mut controlled = Controlled::new(1, &["bad", "good"]);
+    controlled.pause = Duration::from_hours(1);
+    let interests = controlled.interests.clone();
     let finished = async {
         seen.until(|counts| counts.len() == 2).await;
         interests.fire(&Change::Of("good".into()));
@@ -252,17 +260,15 @@ async fn an_object_that_fails_holds_nobody_else_up() {
         assert_eq!(seen.counts.lock().unwrap().get("bad"), Some(&1));
         interests.fire(&Change::Of("bad".into()));
         seen.until(|counts| counts.get("bad") == Some(&2)).await;
-        stop.cancel();
     };
-    tokio::join!(running, finished);
+    controlled.run(Of(reconcile, silent), finished).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_is_interested_is_reconciled_again_and_nobody_else() {
-    let metrics = Metrics::register(&mut Registry::default());
     let seen = Arc::new(Seen::default());
-    let source = Source::<Namespace>::all(holding(&["a", "b", "slow"]), &Chance::seeded(1));
-    let interests = Interests::<Change>::default();
+    let controlled = Controlled::new(3, &["a", "b", "slow"]);
+    let interests = controlled.interests.clone();
     let (counting, firing) = (seen.clone(), interests.clone());
     let reconcile = move |namespace: Arc<Namespace>| {
         let (seen, interests) = (counting.clone(), firing.clone());
@@ -279,51 +285,23 @@ async fn who_is_interested_is_reconciled_again_and_nobody_else() {
             (Next::Await, wanted.into_iter().collect())
         }
     };
-    let stop = CancellationToken::new();
-    let running = run(
-        settings(3, Duration::from_secs(1)),
-        source,
-        &interests,
-        metrics.controller("test"),
-        stop.clone(),
-        Of(reconcile, silent),
-    );
     let finished = async {
         tokio::time::sleep(Duration::from_hours(1)).await;
         interests.fire(&Change::All);
         tokio::time::sleep(Duration::from_hours(1)).await;
-        stop.cancel();
     };
-    tokio::join!(running, finished);
+    controlled.run(Of(reconcile, silent), finished).await;
     let counts: Vec<_> = seen.counts.lock().unwrap().clone().into_iter().collect();
     assert_eq!(counts, [("a".to_owned(), 2), ("b".to_owned(), 1), ("slow".to_owned(), 2)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_reconciled_before_everything_is_known() {
-    let metrics = Metrics::register(&mut Registry::default());
     let seen = Arc::new(Seen::default());
     let (open, opened) = tokio::sync::oneshot::channel::<()>();
-    let source = Source::<Namespace>::all(holding(&["a", "b"]), &Chance::seeded(1));
-    let source = source.gated(async move { opened.await.unwrap() });
-    let (counting, listed) = (seen.clone(), source.listed());
-    let reconcile = move |namespace: Arc<Namespace>| {
-        let seen = counting.clone();
-        async move {
-            seen.count(&namespace.name_any());
-            (Next::Await, BTreeSet::new())
-        }
-    };
-    let stop = CancellationToken::new();
-    let interests = Interests::<Change>::default();
-    let running = run(
-        settings(1, Duration::from_secs(1)),
-        source,
-        &interests,
-        metrics.controller("test"),
-        stop.clone(),
-        Of(reconcile, silent),
-    );
+    let mut controlled = Controlled::new(1, &["a", "b"]);
+    controlled.source = controlled.source.gated(async move { opened.await.unwrap() });
+    let listed = controlled.source.listed();
     let finished = async {
         listed.await;
         // Whatever could happen by itself has happened by then.
@@ -331,15 +309,12 @@ async fn nothing_is_reconciled_before_everything_is_known() {
         assert!(seen.counts.lock().unwrap().is_empty());
         open.send(()).unwrap();
         seen.until(|counts| counts.len() == 2).await;
-        stop.cancel();
     };
-    tokio::join!(running, finished);
+    controlled.run(counting(&seen), finished).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reconcile_that_does_not_end_is_aborted_soon_after_the_stop() {
-    let metrics = Metrics::register(&mut Registry::default());
-    let source = Source::<Namespace>::all(holding(&["quick", "stuck"]), &Chance::seeded(1));
     let (begun, ended) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let of_reconcile = (begun.clone(), ended.clone());
     let reconcile = move |namespace: Arc<Namespace>| {
@@ -352,22 +327,12 @@ async fn a_reconcile_that_does_not_end_is_aborted_soon_after_the_stop() {
             (Next::Await, BTreeSet::new())
         }
     };
-    let stop = CancellationToken::new();
-    let interests = Interests::<Change>::default();
-    let running = run(
-        settings(2, Duration::from_secs(1)),
-        source,
-        &interests,
-        metrics.controller("test"),
-        stop.clone(),
-        Of(reconcile, silent),
-    );
     let stopped = async {
         begun.acquire_many(2).await.unwrap().forget();
-        stop.cancel();
         Instant::now()
     };
-    let ((), stopped) = tokio::join!(running, stopped);
+    let controlled = Controlled::new(2, &["quick", "stuck"]);
+    let (stopped, _) = controlled.run(Of(reconcile, silent), stopped).await;
     assert_eq!(stopped.elapsed(), STOP_PATIENCE);
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(ended.load(Ordering::SeqCst), 1, "one was in time, and the other one is gone");

@@ -30,11 +30,8 @@ async fn stands_alone(scenario: &Scenario<'_>) -> Result<()> {
     ensure!(crd["spec"]["conversion"] == json!({"strategy": "None"}), "{}", crd["spec"]["conversion"]);
     let served = |index: usize| crd["spec"]["versions"][index]["served"] == json!(true);
     ensure!(served(0) && !served(1), "{}", crd["spec"]["versions"]);
-    wait::until("the user's object to be readable", DEADLINE, || async {
-        let widget = bundle::read_as_v1(scenario).await?;
-        wait::check(widget["metadata"]["name"] == "w", || widget.to_string())
-    })
-    .await
+    let widget = async || Ok(bundle::read_as_v1(scenario).await?);
+    eventually("the user's object to be readable", widget, |widget| widget["metadata"]["name"] == "w").await
 }
 
 #[tokio::test(flavor = "multi_thread")]

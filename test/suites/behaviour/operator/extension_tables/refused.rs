@@ -5,7 +5,7 @@ use k8s_openapi::api::{
     rbac::v1::{ClusterRole, PolicyRule, Role},
 };
 use olm_api::names::REVISION_NAME_LABEL;
-use olm_test::{operator::USER, prelude::*};
+use olm_test::{extension::create_with_short_deadline, operator::USER, prelude::*};
 
 use super::{rows, shows};
 
@@ -77,12 +77,8 @@ async fn allowed(
         }},
     }))?;
     let reviews: Api<SubjectAccessReview> = Api::all(scenario.client.clone());
-    wait::until(&format!("{verb} {resource} to be allowed: {wanted}"), DEADLINE, || async {
-        let answer = reviews.make(&review).await?;
-        let found = answer.status.is_some_and(|status| status.allowed);
-        wait::check(found == wanted, || format!("it is {found}"))
-    })
-    .await
+    let found = async || Ok(reviews.make(&review).await?.status.is_some_and(|status| status.allowed));
+    eventually(&format!("{verb} {resource} to be allowed: {wanted}"), found, |found| *found == wanted).await
 }
 
 const OLM: &str = "olm.operatorframework.io";
@@ -146,24 +142,10 @@ async fn what_the_controller_may_not_do_is_told_with_the_step() -> Result<()> {
 
 /// An extension with a deadline of one minute, which the API allows only after its schema has been changed.
 async fn create_late(scenario: &Scenario<'_>, package: &str) -> Result<()> {
-    let crds: Api<CustomResourceDefinition> = Api::all(scenario.client.clone());
-    for plural in ["clusterextensions", "clusterobjectsets"] {
-        let name = format!("{plural}.{OLM}");
-        let mut crd = serde_json::to_value(crds.get(&name).await?)?;
-        let minimum = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/progressDeadlineMinutes/minimum";
-        *crd.pointer_mut(minimum).context("the deadline has no minimum")? = json!(1);
-        let patch = json!({"spec": {"versions": crd["spec"]["versions"]}});
-        crds.merge(&name, &patch).await?;
-    }
-    wait::until("the schemas to be in force", DEADLINE, || async {
-        let mut extension = scenario.extension_object(package);
-        extension["metadata"]["name"] = package.into();
-        extension["spec"]["progressDeadlineMinutes"] = 1.into();
-        let created =
-            scenario.extensions().create(&PostParams::default(), &serde_json::from_value(extension)?).await;
-        created.map(drop).map_err(Into::into)
-    })
-    .await
+    let mut extension = scenario.extension_object(package);
+    extension["metadata"]["name"] = package.into();
+    extension["spec"]["progressDeadlineMinutes"] = 1.into();
+    create_with_short_deadline(&scenario.client, 1, &extension).await
 }
 
 /// The mutable part of the revision that is there.
@@ -175,11 +157,8 @@ async fn a_record_that_cannot_be_written(scenario: &Scenario<'_>, wrapped: &str)
     let text = format!("patching {revision} Revision: clusterobjectsets.olm.operatorframework.io ");
     scenario.shows(Progressing, &format!("{wrapped}{text}")).await?;
     give_back(scenario, taken, right).await?;
-    wait::until("the revision to have the deadline", DEADLINE, || async {
-        let found = scenario.revisions().await?.remove(0).spec.progress_deadline_minutes;
-        wait::check(found == Some(11), || format!("{found:?}"))
-    })
-    .await
+    let found = async || Ok(scenario.revisions().await?.remove(0).spec.progress_deadline_minutes);
+    eventually("the revision to have the deadline", found, |found| *found == Some(11)).await
 }
 
 /// Secrets that got no owner get it later, although their revision has rolled out meanwhile.

@@ -1,6 +1,6 @@
 //! Objects that OLM Classic manages.
 
-use olm_test::prelude::*;
+use olm_test::{bundle, prelude::*};
 
 use super::{create, inline, map, scenario, shows, spec};
 
@@ -33,15 +33,9 @@ async fn a_crd_of_classic_is_reported_on_the_extension() -> Result<()> {
     let group = scenario.group();
     scenario.offer(&[small("taken", "1.0.0").brings(&group, "Beacon")]).await?;
     let name = format!("beacons.{group}");
-    let crd: Value = json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": name, "annotations": {"operatorframework.io/installed-alongside-1a2b": "operators/taken.v0.9.0"}},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "names": {"plural": "beacons", "singular": "beacon", "kind": "Beacon", "listKind": "BeaconList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
-        },
-    });
+    let mut crd = bundle::open_crd(&group, "Beacon");
+    crd["metadata"]["annotations"] =
+        json!({"operatorframework.io/installed-alongside-1a2b": "operators/taken.v0.9.0"});
     scenario.crds().make(crd).await?;
     scenario.create_extension("taken", json!({})).await?;
     let wanted = "Managed by OLM Classic: ClusterServiceVersion operators/taken.v0.9.0";

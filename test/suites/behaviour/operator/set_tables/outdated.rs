@@ -1,17 +1,16 @@
 //! A status that is about an older generation of its object says nothing about it.
 
 use kube::core::GroupVersionKind;
-use olm_test::prelude::*;
+use olm_test::{bundle::open_crd, prelude::*};
 
 use super::{condition, create, inline, patch, rolled_out, scenario, shows, spec};
-use crate::kinds::crd;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_of_an_older_generation_does_not_count() -> Result<()> {
     let scenario = scenario(World::shared().await?, "outdated").await?;
     let group = scenario.group();
     scenario.account_for(ACCOUNT, &[&group], &["beacons"]).await?;
-    let mut kind = serde_json::to_value(crd(&group, "Beacon")?)?;
+    let mut kind = open_crd(&group, "Beacon");
     kind["spec"]["versions"][0]["subresources"] = json!({"status": {}});
     scenario.crds().make(kind).await?;
 

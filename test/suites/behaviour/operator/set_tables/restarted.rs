@@ -76,11 +76,8 @@ async fn a_teardown_that_is_over_stays_over_without_account_and_content() -> Res
     let metadata = json!({"ownerReferences": owned_by(&scenario.name, &other)});
     let orphan = create_like(&scenario, "orphan", metadata, content).await?;
     world.operator.process().restart()?;
-    wait::until("the finalizer to go", DEADLINE, || async {
-        let left = scenario.sets().get(&set).await?.finalizers().to_vec();
-        wait::check(left.is_empty(), || format!("{left:?}"))
-    })
-    .await?;
+    let left = async || Ok(scenario.sets().get(&set).await?.finalizers().to_vec());
+    eventually("the finalizer to go", left, std::vec::Vec::is_empty).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
     let blocked =
         format!("False/Blocked/revision \"{orphan}\" is missing required annotations: only the controller ");

@@ -59,11 +59,8 @@ async fn is_repaired(scenario: &Scenario<'_>, name: &str) -> Result<()> {
     let wrong = Patch::Merge(json!({"stringData": {"password": "wrong"}}));
     scenario.secrets().patch(name, &PatchParams::default(), &wrong).await?;
     let right = BTreeMap::from([("password".to_owned(), ByteString(b"right".to_vec()))]);
-    wait::until(&format!("Secret {name} to be repaired"), DEADLINE, || async {
-        let found = scenario.secrets().get(name).await?.data;
-        wait::check(found.as_ref() == Some(&right), || "it is as somebody else left it".to_owned())
-    })
-    .await
+    let found = async || Ok(scenario.secrets().get(name).await?.data);
+    eventually(&format!("Secret {name} to be repaired"), found, |found| found.as_ref() == Some(&right)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,53 +32,9 @@ struct RecordedCatalog {
     priority: i32,
     #[serde(default)]
     error: bool,
-    raw: Option<Raw>,
+    /// Packages and bundles as the registry API has them.
+    raw: Option<Value>,
     fbc: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Raw {
-    packages: Vec<RawPackage>,
-    bundles: Vec<RawBundle>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawPackage {
-    name: String,
-    default_channel_name: String,
-    channels: Vec<RawChannel>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawChannel {
-    name: String,
-    csv_name: String,
-}
-
-#[derive(Deserialize)]
-struct RawProperty {
-    #[serde(rename = "type")]
-    kind: String,
-    value: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawBundle {
-    csv_name: String,
-    package_name: String,
-    channel_name: String,
-    bundle_path: String,
-    version: String,
-    skip_range: String,
-    replaces: String,
-    skips: Vec<String>,
-    properties: Vec<RawProperty>,
-    dependencies: Vec<RawProperty>,
-    provided_apis: Vec<GroupVersionKind>,
-    required_apis: Vec<GroupVersionKind>,
 }
 
 /// What upstream's answer depends on by chance: the order of its maps.
@@ -117,49 +73,49 @@ pub(crate) struct Recorded {
     pub(crate) outcomes: Vec<Answer>,
 }
 
-fn properties(raw: &[RawProperty]) -> Vec<Property> {
-    raw.iter().map(|one| Property { kind: one.kind.clone(), value: one.value.clone() }).collect()
+/// A text, or the elements of a list, of a recorded message.
+fn text(message: &Value, field: &str) -> String {
+    message[field].as_str().unwrap_or_else(|| panic!("{field} of {message}")).to_owned()
 }
 
-fn snapshot(raw: &Raw, first: &BTreeMap<String, String>) -> Snapshot {
+fn list<T>(message: &Value, field: &str, of: impl FnMut(&Value) -> T) -> Vec<T> {
+    message[field].as_array().unwrap_or_else(|| panic!("{field} of {message}")).iter().map(of).collect()
+}
+
+fn snapshot(raw: &Value, first: &BTreeMap<String, String>) -> Snapshot {
     let mut snapshot = Snapshot::default();
-    for package in &raw.packages {
-        let has = |channel: &&String| package.channels.iter().any(|one| one.name == **channel);
-        let channels = package.channels.iter().map(|one| registry_model::Channel {
-            name: one.name.clone(),
-            csv_name: one.csv_name.clone(),
+    list(raw, "packages", |one| {
+        let name = text(one, "name");
+        let channels = list(one, "channels", |channel| registry_model::Channel {
+            name: text(channel, "name"),
+            csv_name: text(channel, "csvName"),
             deprecation: None,
         });
-        let package = registry_model::Package {
-            name: package.name.clone(),
-            channels: channels.collect(),
-            default_channel_name: first
-                .get(&package.name)
-                .filter(has)
-                .unwrap_or(&package.default_channel_name)
-                .clone(),
-            deprecation: None,
-        };
+        let chosen = first.get(&name).filter(|wanted| channels.iter().any(|one| one.name == **wanted));
+        let default_channel_name = chosen.cloned().unwrap_or_else(|| text(one, "defaultChannelName"));
+        let package = registry_model::Package { name, channels, default_channel_name, deprecation: None };
         snapshot.push_package(&package).unwrap();
-    }
-    for one in &raw.bundles {
+    });
+    let property = |one: &Value| Property { kind: text(one, "type"), value: text(one, "value") };
+    let kind = |one: &Value| GroupVersionKind::deserialize(one).unwrap();
+    list(raw, "bundles", |one| {
         let bundle = registry_model::Bundle {
-            csv_name: one.csv_name.clone(),
-            package_name: one.package_name.clone(),
-            channel_name: one.channel_name.clone(),
-            bundle_path: one.bundle_path.clone(),
-            version: one.version.clone(),
-            skip_range: one.skip_range.clone(),
-            replaces: one.replaces.clone(),
-            skips: one.skips.clone(),
-            properties: properties(&one.properties),
-            dependencies: properties(&one.dependencies),
-            provided_apis: one.provided_apis.clone(),
-            required_apis: one.required_apis.clone(),
+            csv_name: text(one, "csvName"),
+            package_name: text(one, "packageName"),
+            channel_name: text(one, "channelName"),
+            bundle_path: text(one, "bundlePath"),
+            version: text(one, "version"),
+            skip_range: text(one, "skipRange"),
+            replaces: text(one, "replaces"),
+            skips: objects(one["skips"].as_array().unwrap()),
+            properties: list(one, "properties", property),
+            dependencies: list(one, "dependencies", property),
+            provided_apis: list(one, "providedApis", kind),
+            required_apis: list(one, "requiredApis", kind),
             ..registry_model::Bundle::default()
         };
         snapshot.push_bundle(&bundle).unwrap();
-    }
+    });
     snapshot
 }
 
@@ -183,7 +139,7 @@ impl Case {
                 return (Answer { error: Some(error.to_string()), ..Answer::default() }, Vec::new());
             }
         };
-        let read = |raw: &Raw| snapshot(raw, &chance.first);
+        let read = |raw: &Value| snapshot(raw, &chance.first);
         let snapshots: Vec<_> = self.catalogs.iter().map(|one| one.raw.as_ref().map(read)).collect();
         let causes: Vec<_> = self
             .catalogs
@@ -251,9 +207,11 @@ impl Case {
     /// The channels of the packages that have several.
     fn channels(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut channels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for package in self.catalogs.iter().filter_map(|one| one.raw.as_ref()).flat_map(|raw| &raw.packages) {
-            let names = package.channels.iter().map(|one| one.name.clone());
-            channels.entry(package.name.clone()).or_default().extend(names);
+        for raw in self.catalogs.iter().filter_map(|one| one.raw.as_ref()) {
+            list(raw, "packages", |package| {
+                let names = list(package, "channels", |one| text(one, "name"));
+                channels.entry(text(package, "name")).or_default().extend(names);
+            });
         }
         channels.retain(|_, names| names.len() > 1);
         channels

@@ -118,15 +118,14 @@ fn with_ready(phase: &str, reason: &str, message: &str, is_stalled: bool) -> Val
 /// An outcome, the ClusterServiceVersion and the plan, with what Ready says and whether a person is needed.
 type Case = (Outcome, Option<Value>, Option<Value>, &'static str, bool);
 
+/// The status of a ClusterServiceVersion in a phase.
+fn csv(phase: &str) -> Option<Value> {
+    Some(json!({"phase": phase}))
+}
+
 fn cases_without_a_plan() -> Vec<Case> {
     vec![
-        (
-            Outcome::Settled,
-            Some(json!({"phase": "Succeeded"})),
-            None,
-            "True Installed lamp.v1 is installed.",
-            false,
-        ),
+        (Outcome::Settled, csv("Succeeded"), None, "True Installed lamp.v1 is installed.", false),
         (
             Outcome::Settled,
             Some(json!({"phase": "Failed", "message": "no CRD"})),
@@ -134,13 +133,7 @@ fn cases_without_a_plan() -> Vec<Case> {
             "False Failed lamp.v1 failed: no CRD.",
             true,
         ),
-        (
-            Outcome::Settled,
-            Some(json!({"phase": "Pending"})),
-            None,
-            "False Installing lamp.v1 is in phase Pending.",
-            false,
-        ),
+        (Outcome::Settled, csv("Pending"), None, "False Installing lamp.v1 is in phase Pending.", false),
         (unresolved(), None, None, "False ConstraintsNotSatisfiable because.", true),
         (failed(true), None, None, "False BundleUnpackFailed 401.", false),
         (failed(false), None, None, "False BundleUnpackFailed 401.", true),
@@ -149,25 +142,17 @@ fn cases_without_a_plan() -> Vec<Case> {
 }
 
 fn cases_of_plans() -> Vec<Case> {
-    let phase = |phase: &str| Some(json!({"phase": phase, "catalogSources": []}));
-    vec![
+    let plan = |phase: &str| Some(json!({"phase": phase, "catalogSources": []}));
+    let cases = [
         (
-            Outcome::Settled,
             None,
-            phase("RequiresApproval"),
+            plan("RequiresApproval"),
             "False RequiresApproval InstallPlan install-abcde, which brings lamp.v1, waits for approval: set its \
              spec.approved to true.",
             false,
         ),
+        (None, plan("Installing"), "False Installing InstallPlan install-abcde brings lamp.v1.", false),
         (
-            Outcome::Settled,
-            None,
-            phase("Installing"),
-            "False Installing InstallPlan install-abcde brings lamp.v1.",
-            false,
-        ),
-        (
-            Outcome::Settled,
             None,
             Some(json!({"phase": "Failed", "catalogSources": [], "conditions": [
                 {"type": "Installed", "status": "False", "message": "forbidden"},
@@ -176,48 +161,38 @@ fn cases_of_plans() -> Vec<Case> {
             true,
         ),
         (
-            Outcome::Settled,
             None,
             Some(with_ready("Failed", "InstallComponentFailed", "no. Change Lamp a", true)),
             "False InstallPlanFailed InstallPlan install-abcde failed: no. Change Lamp a.",
             true,
         ),
         (
-            Outcome::Settled,
-            Some(json!({"phase": "Succeeded"})),
+            csv("Succeeded"),
             Some(with_ready("Failed", "InstallComponentFailed", "no. Change Lamp a", true)),
             "False InstallPlanFailed InstallPlan install-abcde failed: no. Change Lamp a.",
             true,
         ),
+        (csv("Succeeded"), plan("Complete"), "True Installed lamp.v1 is installed.", false),
         (
-            Outcome::Settled,
-            Some(json!({"phase": "Succeeded"})),
-            phase("Complete"),
-            "True Installed lamp.v1 is installed.",
-            false,
-        ),
-        (
-            Outcome::Settled,
             None,
             Some(with_ready("Installing", "MissingPermissions", "Grant them.", true)),
             "False MissingPermissions InstallPlan install-abcde, which brings lamp.v1, cannot continue: Grant them.",
             true,
         ),
         (
-            Outcome::Settled,
             None,
             Some(with_ready("Installing", "InstallComponentFailed", "no.", false)),
             "False InstallComponentFailed InstallPlan install-abcde, which brings lamp.v1, cannot continue: no.",
             false,
         ),
         (
-            Outcome::Settled,
             None,
             Some(with_ready("Installing", "Installing", "Waits for the API server.", false)),
             "False Installing InstallPlan install-abcde brings lamp.v1: Waits for the API server.",
             false,
         ),
-    ]
+    ];
+    cases.map(|(csv, plan, wanted, is_stalled)| (Outcome::Settled, csv, plan, wanted, is_stalled)).into()
 }
 
 #[test]

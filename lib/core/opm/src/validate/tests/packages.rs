@@ -23,6 +23,13 @@ fn and(added: &str) -> String {
     with(|_| added.to_owned())
 }
 
+fn with_entries(entries: &[&str]) -> String {
+    with(|documents| {
+        documents[1] = channel("p", "ch", entries);
+        String::new()
+    })
+}
+
 fn with_bundle(bundle: &str) -> String {
     with(|documents| {
         documents[2] = bundle.to_owned();
@@ -49,10 +56,7 @@ fn documents_that_do_not_fit_together_are_reported_in_opms_words() {
         (and(&channel("p", "", &[])), "package \"p\" contains channel with no name".into()),
         (and(&channel("p", "ch", &[])), "package \"p\" has duplicate channel \"ch\"".into()),
         (
-            with(|documents| {
-                documents[1] = channel("p", "ch", &[r#"{"name":"p.v1.0.0"}"#, r#"{"name":"p.v1.0.0"}"#]);
-                String::new()
-            }),
+            with_entries(&[r#"{"name":"p.v1.0.0"}"#, r#"{"name":"p.v1.0.0"}"#]),
             "invalid package \"p\", channel \"ch\": duplicate entry \"p.v1.0.0\"".into(),
         ),
         // Bundles.
@@ -86,10 +90,7 @@ fn documents_that_do_not_fit_together_are_reported_in_opms_words() {
                 .into(),
         ),
         (
-            with(|documents| {
-                documents[1] = channel("p", "ch", &[r#"{"name":"p.v2.0.0","replaces":"p.v1.0.0"}"#, r#"{"name":"p.v1.0.0"}"#]);
-                String::new()
-            }),
+            with_entries(&[r#"{"name":"p.v2.0.0","replaces":"p.v1.0.0"}"#, r#"{"name":"p.v1.0.0"}"#]),
             "no olm.bundle blobs found in package \"p\" for olm.channel entries [p.v2.0.0]".into(),
         ),
         (
@@ -159,46 +160,44 @@ fn properties_of_another_form_are_reported_in_opms_words() {
     let parsing = |kind: &str, problem: &str| {
         format!("parse properties for bundle \"p.v1.0.0\": parse property[0] of type {kind:?}: {problem}")
     };
+    let field = |kind: &str, value: serde_json::Value, found: &str, field: &str, wanted: &str| {
+        let problem = format!("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}");
+        (json!([{"type": kind, "value": value}]), parsing(kind, &problem))
+    };
     let cases = [
-        (
-            json!([{"type": "olm.package", "value": {"packageName": "p", "version": 1}}]),
-            parsing(
-                "olm.package",
-                "json: cannot unmarshal number into Go struct field Package.version of type string",
-            ),
+        field(
+            "olm.package",
+            json!({"packageName": "p", "version": 1}),
+            "number",
+            "Package.version",
+            "string",
         ),
         (
             json!([{"type": "olm.package", "value": [1]}]),
             parsing("olm.package", "json: cannot unmarshal array into Go value of type property.Package"),
         ),
         (json!([{"type": "foo"}]), parsing("foo", "unexpected end of JSON input")),
-        (
-            json!([{"type": "olm.gvk", "value": {"group": "g", "version": {}, "kind": "K"}}]),
-            parsing(
-                "olm.gvk",
-                "json: cannot unmarshal object into Go struct field GVK.version of type string",
-            ),
+        field(
+            "olm.gvk",
+            json!({"group": "g", "version": {}, "kind": "K"}),
+            "object",
+            "GVK.version",
+            "string",
         ),
-        (
-            json!([{"type": "olm.gvk.required", "value": {"group": true}}]),
-            parsing(
-                "olm.gvk.required",
-                "json: cannot unmarshal bool into Go struct field GVKRequired.group of type string",
-            ),
+        field("olm.gvk.required", json!({"group": true}), "bool", "GVKRequired.group", "string"),
+        field(
+            "olm.package.required",
+            json!({"versionRange": 1}),
+            "number",
+            "PackageRequired.versionRange",
+            "string",
         ),
-        (
-            json!([{"type": "olm.package.required", "value": {"versionRange": 1}}]),
-            parsing(
-                "olm.package.required",
-                "json: cannot unmarshal number into Go struct field PackageRequired.versionRange of type string",
-            ),
-        ),
-        (
-            json!([{"type": "olm.csv.metadata", "value": {"installModes": [{"supported": "yes"}]}}]),
-            parsing(
-                "olm.csv.metadata",
-                "json: cannot unmarshal string into Go struct field CSVMetadata.installModes.supported of type bool",
-            ),
+        field(
+            "olm.csv.metadata",
+            json!({"installModes": [{"supported": "yes"}]}),
+            "string",
+            "CSVMetadata.installModes.supported",
+            "bool",
         ),
     ];
     assert_properties(&cases);
@@ -235,17 +234,11 @@ fn bundles_that_are_not_right_are_reported_as_trees() {
             of_bundle("p.v1.0.0", "bundle image must be set"),
         ),
         (
-            with(|documents| {
-                documents[1] = channel("p", "ch", &[r#"{"name":"p.v1.0.0","skips":["x",""]}"#]);
-                String::new()
-            }),
+            with_entries(&[r#"{"name":"p.v1.0.0","skips":["x",""]}"#]),
             of_bundle("p.v1.0.0", "skip[1] is empty"),
         ),
         (
-            with(|documents| {
-                documents[1] = channel("p", "ch", &[r#"{"name":"p.v1.0.0","skipRange":"~1.0"}"#]);
-                String::new()
-            }),
+            with_entries(&[r#"{"name":"p.v1.0.0","skipRange":"~1.0"}"#]),
             of_bundle(
                 "p.v1.0.0",
                 "invalid skipRange \"~1.0\": Could not parse Range \"~1.0\": Could not parse comparator \"~\" in \"~1.0\"",

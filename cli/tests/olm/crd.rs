@@ -1,20 +1,19 @@
 //! `olm crd check` and `olm bundle diff`, as a person runs them.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _, pipe},
     net::TcpListener,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Output, Stdio},
 };
 
 use serde_json::{Value, json};
 
+use crate::program::{self, command, text};
+
 fn olm(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } =
-        Command::new(env!("CARGO_BIN_EXE_olm")).args(arguments).output().expect("runs");
-    let text = |bytes| String::from_utf8(bytes).expect("text");
+    let Output { status, stdout, stderr } = program::olm(arguments);
     (status.code(), text(stdout), text(stderr))
 }
 
@@ -230,8 +229,7 @@ fn a_reader_that_has_read_enough_is_no_failure() {
     ] {
         let (reader, writer) = pipe().expect("a pipe");
         drop(reader);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
-        let output = command.args(arguments).stdout(writer).stderr(Stdio::piped()).output().expect("runs");
+        let output = command(arguments).stdout(writer).stderr(Stdio::piped()).output().expect("runs");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), errors.as_ref()), (Some(0), ""), "{arguments:?}");
     }

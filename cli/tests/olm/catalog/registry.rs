@@ -1,5 +1,4 @@
 //! `olm` writing to a registry and reading from it.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
 //! `olm catalog filter` and `compose`
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::fs;
 

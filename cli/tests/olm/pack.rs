@@ -1,29 +1,10 @@
 //! `olm catalog pack` and `olm bundle pack`, as a person runs them.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, path::Path};
 
 use serde_json::Value;
 
-fn olm(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
-    command.args(arguments).env_remove("REGISTRY_AUTH_FILE").env_remove("CONTAINERS_REGISTRIES_CONF");
-    command.output().expect("runs")
-}
-
-fn write(folder: &Path, name: &str, content: &str) {
-    let path = folder.join(name);
-    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-    fs::write(path, content).expect("written");
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("text")
-}
+use crate::program::{olm, path, write};
 
 fn blob(layout: &Path, descriptor: &Value) -> Value {
     let digest = descriptor["digest"].as_str().expect("a digest").replace("sha256:", "blobs/sha256/");

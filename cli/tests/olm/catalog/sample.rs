@@ -1,18 +1,17 @@
 //! Running the program, and catalogs to run it on.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Output,
 };
+
+pub(super) use crate::program::write;
+use crate::program::{command, text};
 
 /// Runs `olm` in a folder.
 pub(super) fn olm_in(folder: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
-    command.args(arguments).current_dir(folder);
-    command.env_remove("REGISTRY_AUTH_FILE").env_remove("CONTAINERS_REGISTRIES_CONF");
-    command.output().expect("runs")
+    command(arguments).current_dir(folder).output().expect("runs")
 }
 
 /// Runs `olm` and expects it to succeed; answers what it printed.
@@ -27,16 +26,6 @@ pub(super) fn fails(folder: &Path, code: i32, arguments: &[&str]) -> (String, St
     let output = olm_in(folder, arguments);
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
     (text(output.stdout), text(output.stderr))
-}
-
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).expect("text")
-}
-
-pub(super) fn write(folder: &Path, name: &str, content: &str) {
-    let path = folder.join(name);
-    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-    fs::write(path, content).expect("written");
 }
 
 pub(super) fn read(folder: &Path, name: &str) -> String {

@@ -1,5 +1,4 @@
 //! Published catalogs.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,13 +12,11 @@ use serde_json::Value;
 
 use super::sample::{fails, prints};
 
+use crate::program::path;
+
 /// Address space that validation gets for a catalog of 132 MB: less than the catalog. Most of what it uses is the
 /// program itself and the stacks of its threads.
 const ADDRESS_SPACE_KIB_MAX: usize = 100 << 10;
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("text")
-}
 
 #[test]
 fn a_published_catalog_is_valid_as_a_whole_and_in_each_of_its_folders() {

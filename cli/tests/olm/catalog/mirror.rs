@@ -1,5 +1,4 @@
 //! `olm catalog mirror`, from one registry to another and by way of a folder.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{fs, path::Path};
 

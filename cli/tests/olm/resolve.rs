@@ -1,15 +1,14 @@
 //! `olm resolve`, as a person runs it.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{
-    fs,
     io::{BufRead, BufReader, Write},
     net::TcpListener,
-    path::Path,
-    process::{Command, Output},
+    process::Output,
 };
 
 use serde_json::{Value, json};
+
+use crate::program::{self, command, olm, path};
 
 /// Versions of package `p`, each with what its channel entry says.
 fn catalog(bundles: &[(&str, Value, Value)]) -> String {
@@ -42,24 +41,13 @@ fn two() -> String {
     ])
 }
 
+/// A folder with this catalog.
 fn folder(text: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("catalog.json"), text).expect("written");
-    folder
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("text")
+    program::folder(&[("catalog.json", text)])
 }
 
 fn resolve(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
-    command
-        .arg("resolve")
-        .args(arguments)
-        .env_remove("REGISTRY_AUTH_FILE")
-        .env_remove("CONTAINERS_REGISTRIES_CONF");
-    command.output().expect("runs")
+    command(&["resolve"]).args(arguments).output().expect("runs")
 }
 
 fn text(output: &Output) -> String {
@@ -194,10 +182,6 @@ fn what_is_wrong_is_named() {
     }
     let help = text(&resolve(&["--help"]));
     assert!(help.contains("Exit codes: 0") && help.contains("Examples:"), "{help}");
-}
-
-fn olm(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_olm")).args(arguments).output().expect("runs")
 }
 
 /// As upstream's reader of documents has it, for every field at their top.

@@ -1,5 +1,4 @@
 //! `olm catalog render`, `migrate` and `template`, as authors of catalogs run them.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 mod data;
 mod migrate;
@@ -9,29 +8,16 @@ mod render;
 mod template;
 mod workflow;
 
-use std::{
-    fs,
-    io::Write as _,
-    path::Path,
-    process::{Command, Output, Stdio},
-};
+use std::{io::Write as _, path::Path, process::Stdio};
 
 use olm_image::{Compression, ImageBuilder, PackedImage, folder_layer, folders_layer};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::program::{command, folder, olm, path, write};
+
 const CONFIGS_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
 const PACKAGE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
-
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
-    command.args(arguments).env_remove("REGISTRY_AUTH_FILE").env_remove("CONTAINERS_REGISTRIES_CONF");
-    command
-}
-
-fn olm(arguments: &[&str]) -> Output {
-    command(arguments).output().expect("runs")
-}
 
 /// What a command that succeeds prints; it says nothing on standard error.
 fn printed(arguments: &[&str]) -> String {
@@ -65,24 +51,6 @@ fn refused(arguments: &[&str]) -> String {
 
 fn documents(json: &str) -> Vec<Value> {
     serde_json::Deserializer::from_str(json).into_iter().map(|value| value.expect("JSON")).collect()
-}
-
-fn write(folder: &Path, name: &str, content: &str) {
-    let path = folder.join(name);
-    fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-    fs::write(path, content).expect("written");
-}
-
-fn folder(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (name, content) in files {
-        write(folder.path(), name, content);
-    }
-    folder
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("text")
 }
 
 /// The folder of a bundle of the package `foo`.

@@ -1,13 +1,11 @@
 //! `olm bundle render` and `olm bundle validate`, as a person runs them.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, process::Output};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{folder, olm, path};
 
 fn csv(modes: &[&str]) -> Value {
     let modes: Vec<_> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
@@ -38,29 +36,15 @@ fn csv(modes: &[&str]) -> Value {
     })
 }
 
-fn bundle(modes: &[&str]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
+fn bundle(modes: &[&str]) -> TempDir {
     let annotations = "annotations:\n  operators.operatorframework.io.bundle.mediatype.v1: registry+v1\n  \
                        operators.operatorframework.io.bundle.package.v1: sample\n";
     let monitor = json!({"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "m"}});
-    for (name, text) in [
-        ("manifests/csv.json", csv(modes).to_string()),
-        ("manifests/monitor.json", monitor.to_string()),
-        ("metadata/annotations.yaml", annotations.to_owned()),
-    ] {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-        fs::write(path, text).expect("written");
-    }
-    folder
-}
-
-fn olm(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_olm")).args(arguments).output().expect("runs")
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("text")
+    folder(&[
+        ("manifests/csv.json", &csv(modes).to_string()),
+        ("manifests/monitor.json", &monitor.to_string()),
+        ("metadata/annotations.yaml", annotations),
+    ])
 }
 
 fn stdout(output: &Output) -> &str {

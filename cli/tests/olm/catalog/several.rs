@@ -1,5 +1,4 @@
 //! Several catalogs at once, catalogs at addresses, and names that are misspelt.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{
     io::{Read as _, Write as _},

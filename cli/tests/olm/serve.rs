@@ -1,25 +1,15 @@
 //! `olm catalog serve`, as a person runs it.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
-    path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Stdio},
 };
 
 use serde_json::Value;
 
-fn olm(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
-    command.args(arguments).env_remove("REGISTRY_AUTH_FILE").env_remove("CONTAINERS_REGISTRIES_CONF");
-    command
-}
-
-fn ended(arguments: &[&str]) -> Output {
-    olm(arguments).output().expect("runs")
-}
+use crate::program::{command, olm, path};
 
 /// A server, ended with its test.
 struct Served {
@@ -31,7 +21,7 @@ impl Served {
     fn start(arguments: &[&str]) -> Self {
         let mut all = vec!["catalog", "serve", "-o", "json"];
         all.extend(arguments);
-        let mut process = olm(&all).stdout(Stdio::piped()).spawn().expect("runs");
+        let mut process = command(&all).stdout(Stdio::piped()).spawn().expect("runs");
         let stdout = BufReader::new(process.stdout.take().expect("piped"));
         let mut text = String::new();
         for line in stdout.lines() {
@@ -79,10 +69,6 @@ impl Drop for Served {
     }
 }
 
-fn path(path: &Path) -> &str {
-    path.to_str().expect("text")
-}
-
 fn catalog() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("sample")).expect("made");
@@ -117,7 +103,7 @@ fn a_folder_is_served_on_loopback_until_a_signal_comes() {
 #[test]
 fn layouts_and_files_are_served_under_a_name_with_graphql_if_asked() {
     let (folder, layout) = (catalog(), tempfile::tempdir().expect("a folder"));
-    let packed = ended(&["catalog", "pack", path(folder.path()), "--layout", path(layout.path())]);
+    let packed = olm(&["catalog", "pack", path(folder.path()), "--layout", path(layout.path())]);
     assert!(packed.status.success(), "{packed:?}");
     let file = folder.path().join("sample/catalog.yaml");
     for source in [layout.path(), &file] {
@@ -134,7 +120,7 @@ fn layouts_and_files_are_served_under_a_name_with_graphql_if_asked() {
 fn text_is_one_address_a_line() {
     let folder = catalog();
     let mut process =
-        olm(&["catalog", "serve", path(folder.path())]).stdout(Stdio::piped()).spawn().expect("runs");
+        command(&["catalog", "serve", path(folder.path())]).stdout(Stdio::piped()).spawn().expect("runs");
     let lines: Vec<String> = BufReader::new(process.stdout.take().expect("piped"))
         .lines()
         .take(2)
@@ -161,12 +147,12 @@ fn what_cannot_be_served_is_an_error_with_its_reason() {
     ] {
         let mut all = vec!["catalog", "serve"];
         all.extend(arguments);
-        let output = ended(&all);
+        let output = olm(&all);
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(1) && text.contains(printed), "{printed}: {text}");
     }
     let address = taken.local_addr().expect("an address").to_string();
-    let output = ended(&["catalog", "serve", path(folder.path()), "--addr", &address]);
+    let output = olm(&["catalog", "serve", path(folder.path()), "--addr", &address]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && text.contains(&format!("listening on {address}")), "{text}");
 }

@@ -1,13 +1,11 @@
 //! `olm bundle rbac`, as a person runs it.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::fs;
 
 use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{folder, olm, path};
 
 const CSV: &str = r#"
 apiVersion: operators.coreos.com/v1alpha1
@@ -36,22 +34,8 @@ spec:
 const ANNOTATIONS: &str = "annotations:\n  operators.operatorframework.io.bundle.mediatype.v1: registry+v1\n  \
      operators.operatorframework.io.bundle.package.v1: sample\n";
 
-fn bundle() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (name, text) in [("manifests/csv.yaml", CSV), ("metadata/annotations.yaml", ANNOTATIONS)] {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-        fs::write(path, text).expect("written");
-    }
-    folder
-}
-
-fn olm(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_olm")).args(arguments).output().expect("runs")
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("text")
+fn bundle() -> TempDir {
+    folder(&[("manifests/csv.yaml", CSV), ("metadata/annotations.yaml", ANNOTATIONS)])
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! `olm catalog validate`
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 

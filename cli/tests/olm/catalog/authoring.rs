@@ -1,5 +1,4 @@
 //! `olm catalog init`, `dockerfile` and `list`
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
 use std::fs;
 

@@ -1,14 +1,10 @@
 //! What the commands for catalogs make of input that is faulty, hostile, empty or something else.
-#![expect(clippy::expect_used, reason = "a helper of a test fails like the test itself")]
 
-use std::{
-    fs,
-    io::pipe,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, io::pipe, path::Path, process::Stdio};
 
 use serde_json::Value;
+
+use crate::program::command;
 
 use super::sample::{bundle, catalog, fails, olm_in, prints, sample, small, write};
 
@@ -20,8 +16,8 @@ fn folder() -> tempfile::TempDir {
 fn unread(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let (reader, writer) = pipe().expect("a pipe");
     drop(reader);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
-    let command = command.args(arguments).current_dir(folder).stdout(writer).stderr(Stdio::piped());
+    let mut command = command(arguments);
+    let command = command.current_dir(folder).stdout(writer).stderr(Stdio::piped());
     let output = command.output().expect("runs");
     (output.status.code(), String::from_utf8(output.stderr).expect("text"))
 }
@@ -186,8 +182,7 @@ fn a_catalog_is_read_from_standard_input_as_often_as_needed() {
     write(root.path(), "c/index.yaml", &sample());
     let piped = |arguments: &[&str]| {
         let input = fs::File::open(root.path().join("c/index.yaml")).expect("opens");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_olm"));
-        let output = command.current_dir(root.path()).args(arguments).stdin(input).output().expect("runs");
+        let output = command(arguments).current_dir(root.path()).stdin(input).output().expect("runs");
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).expect("text")
     };
