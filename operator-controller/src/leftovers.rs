@@ -4,15 +4,14 @@
 //! bring these objects emptied, under upstream's names; until they are applied, log and Events name what is in the
 //! way and what to apply. Nothing is changed here.
 
-use k8s_openapi::api::{
-    admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingAdmissionPolicyBinding},
-    apps::v1::Deployment,
-    core::v1::ObjectReference,
-    rbac::v1::ClusterRoleBinding,
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ApiResource, DynamicObject, ListParams},
+    core::GroupVersionKind,
 };
-use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
 use olm_runtime::{api_text, bounded};
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::events::Events;
 
@@ -76,46 +75,53 @@ async fn look_for_all(
     system_namespace: &str,
     embedded: bool,
 ) -> Vec<Result<Leftover, kube::Error>> {
-    let asks = |w: &MutatingWebhookConfiguration| {
-        w.webhooks.as_ref().is_some_and(|list| !list.is_empty()) && !emptied(w)
-    };
+    let fills = |list: &Value| list.as_array().is_some_and(|items| !items.is_empty());
+    let asks = |object: &DynamicObject| fills(&object.data["webhooks"]) && !emptied(object);
     let text = "no ClusterCatalog can be written while it asks a server that is gone: apply config/install.yaml with \
                 --server-side --force-conflicts, which empties it, or delete it";
-    let mut found = vec![look(Api::all(client.clone()), WEBHOOK, asks, text).await];
-    let binds = |b: &ClusterRoleBinding| b.subjects.as_ref().is_some_and(|list| !list.is_empty());
+    let kind = ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration");
+    let mut found = vec![look(client, (kind, None, WEBHOOK), asks, text).await];
+    let binds = |object: &DynamicObject| fills(&object.data["subjects"]);
     let text = "it gives this program permissions on the whole cluster that it does not need: apply \
                 config/install.yaml with --server-side --force-conflicts, which empties it, or delete it";
-    found.push(look(Api::all(client.clone()), CLUSTER_ADMIN, binds, text).await);
-    let warns = |b: &ValidatingAdmissionPolicyBinding| !emptied(b);
+    let kind = ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding");
+    found.push(look(client, (kind, None, CLUSTER_ADMIN), binds, text).await);
+    let warns = |object: &DynamicObject| !emptied(object);
     let text = "it warns that spec.serviceAccount is ignored, which it is not: apply config/install.yaml with \
                 --server-side --force-conflicts, or delete it";
-    found.push(look(Api::all(client.clone()), WARNING, warns, text).await);
+    let kind = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding");
+    found.push(look(client, (kind, None, WARNING), warns, text).await);
     if embedded {
-        let runs = |d: &Deployment| d.spec.as_ref().is_none_or(|spec| spec.replicas != Some(0));
+        let runs = |object: &DynamicObject| object.data["spec"]["replicas"] != 0;
         let text = "it works on the same catalogs, and this program leaves them to it while it holds their lease: apply \
                     config/install.yaml with --server-side --force-conflicts, which scales it to 0 replicas, or delete \
                     it";
-        found.push(look(Api::namespaced(client.clone(), system_namespace), CATALOGD, runs, text).await);
+        let kind = ("apps/v1", "Deployment");
+        found.push(look(client, (kind, Some(system_namespace), CATALOGD), runs, text).await);
     }
     found.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// The object of this name, if it is in effect.
-async fn look<K>(
-    api: Api<K>,
-    name: &str,
-    is_in_effect: impl Fn(&K) -> bool,
+/// The object of this kind, namespace and name, if it is in effect. The kinds have no types here: those of Pods, which a
+/// Deployment contains, are a hundredth of the program.
+async fn look(
+    client: &Client,
+    ((api_version, kind), namespace, name): ((&str, &str), Option<&str>, &str),
+    is_in_effect: impl Fn(&DynamicObject) -> bool,
     text: &'static str,
-) -> Result<Option<Leftover>, kube::Error>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned,
-{
+) -> Result<Option<Leftover>, kube::Error> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    };
     // Listed, because the program may list these kinds and not get them.
     let params = ListParams::default().fields(&format!("metadata.name={name}"));
     let listed = bounded(api.list(&params)).await?;
     let found = listed.items.iter().find(|object| object.name_any() == name);
     let found = found.filter(|object| is_in_effect(object));
-    Ok(found.map(|object| Leftover { object: object.object_ref(&()), text }))
+    Ok(found.map(|object| Leftover { object: object.object_ref(&resource), text }))
 }
 
 /// Ours, which replaced upstream's and does nothing.
