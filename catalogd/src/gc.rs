@@ -5,17 +5,17 @@ use std::{sync::Arc, time::Duration};
 
 use kube::{
     ResourceExt,
-    core::DeserializeGuard,
     runtime::reflector::{ObjectRef, Store},
 };
 use olm_api::v1::ClusterCatalog;
+use olm_runtime::Guarded;
 use tokio_util::sync::CancellationToken;
 
 use crate::{CatalogStore, controller::announced, is_catalog_name};
 
 /// Collects once the catalogs are known, then every `interval`, until `shutdown`.
 pub(crate) async fn run(
-    catalogs: Store<DeserializeGuard<ClusterCatalog>>,
+    catalogs: Store<Guarded<ClusterCatalog>>,
     store: Arc<CatalogStore>,
     interval: Duration,
     shutdown: CancellationToken,
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     }
 }
 
-async fn collect(catalogs: &Store<DeserializeGuard<ClusterCatalog>>, store: &Arc<CatalogStore>) {
+async fn collect(catalogs: &Store<Guarded<ClusterCatalog>>, store: &Arc<CatalogStore>) {
     let (store, catalogs) = (Arc::clone(store), catalogs.clone());
     let exists = move |name: &str| !is_catalog_name(name) || catalogs.get(&ObjectRef::new(name)).is_some();
     match tokio::task::spawn_blocking(move || store.retain(exists)).await {

@@ -13,11 +13,11 @@ use k8s_openapi::api::{
     core::v1::Namespace,
     rbac::v1::ClusterRoleBinding,
 };
-use kube::{Client, Resource, ResourceExt, core::DeserializeGuard, runtime::reflector::Store};
+use kube::{Client, Resource, ResourceExt, runtime::reflector::Store};
 use olm_api_classic::{ClusterServiceVersion, OLMConfig, Operator, OperatorGroup, Subscription};
 use olm_runtime::{
-    Accounts, BackoffLimits, Chance, Clock, ControllerMetrics, ControllerSettings, EventPublisher, Interests,
-    ObjectWriter, run_controller,
+    Accounts, BackoffLimits, Chance, Clock, ControllerMetrics, ControllerSettings, EventPublisher, Guarded,
+    Interests, ObjectWriter, run_controller,
 };
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -84,7 +84,7 @@ impl olm_runtime::Interest for Interest {
 }
 
 /// A store of objects; those that do not parse are left out.
-pub(crate) type Objects<K> = Store<DeserializeGuard<K>>;
+pub(crate) type Objects<K> = Store<Guarded<K>>;
 
 /// The objects of a store in a namespace.
 pub(crate) fn within<K>(store: &Objects<K>, namespace: &str) -> Vec<K>

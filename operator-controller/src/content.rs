@@ -11,12 +11,11 @@ use catalogd::{
 };
 use kube::{
     Client, ResourceExt,
-    core::DeserializeGuard,
     runtime::reflector::{ObjectRef, Store},
 };
 use olm_api::v1::ClusterCatalog;
 use olm_image::DiskBudget;
-use olm_runtime::SystemClock;
+use olm_runtime::{Guarded, SystemClock};
 use tokio::{
     sync::{Mutex, broadcast, mpsc},
     time::Instant,
@@ -31,7 +30,7 @@ const PUBLISHED_AGAIN: Duration = Duration::from_mins(10);
 /// Names of changed catalogs that wait to be looked at.
 const CHANGES: usize = 1024;
 
-type Known = Store<DeserializeGuard<ClusterCatalog>>;
+type Known = Store<Guarded<ClusterCatalog>>;
 
 /// Where a catalogd on its own is found.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use educe::Educe;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use kube::core::DeserializeGuard;
+use olm_runtime::Guarded;
 use tokio::{sync::watch, time::Instant};
 
 /// How long is waited for what cannot be found out; then the work begins without it. Each fact says by itself that it is
@@ -56,7 +56,7 @@ impl<T: Clone + PartialEq> Known<T> {
 }
 
 /// The objects of a store that could be read. Of the others only the names are known.
-pub(crate) fn readable<K>(state: &[Arc<DeserializeGuard<K>>]) -> impl Iterator<Item = &K> {
+pub(crate) fn readable<K>(state: &[Arc<Guarded<K>>]) -> impl Iterator<Item = &K> {
     state.iter().filter_map(|guarded| guarded.0.as_ref().ok())
 }
 

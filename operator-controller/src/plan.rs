@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, Resource,
     api::ListParams,
-    core::DeserializeGuard,
     runtime::{
         reflector::{Store, store},
         watcher::Event,
@@ -26,7 +25,8 @@ use olm_object::ObjectKey;
 use olm_plan::Plan;
 use olm_resolve::{RejectedCandidate, Resolution};
 use olm_runtime::{
-    AccountRef, Accounts, ClientError, Discovery, Edits, MemoryBudget, Newest, SystemClock, api_text, bounded,
+    AccountRef, Accounts, ClientError, Discovery, Edits, Guarded, MemoryBudget, Newest, SystemClock,
+    api_text, bounded,
 };
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
@@ -276,11 +276,11 @@ fn read(what: String, error: &kube::Error) -> PlanError {
 }
 
 /// All objects of a kind as they are now, in the form in which the steps look them up.
-async fn known<K>(client: &Client, what: &str) -> Result<Store<DeserializeGuard<K>>, PlanError>
+async fn known<K>(client: &Client, what: &str) -> Result<Store<Guarded<K>>, PlanError>
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let api: Api<DeserializeGuard<K>> = Api::all(client.clone());
+    let api: Api<Guarded<K>> = Api::all(client.clone());
     let listed = bounded(api.list(&ListParams::default())).await.map_err(|e| read(what.to_owned(), &e))?;
     let (reader, mut writer) = store();
     writer.apply_watcher_event(&Event::Init);

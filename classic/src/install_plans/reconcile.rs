@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, Preconditions},
-    core::DeserializeGuard,
     runtime::reflector::Store,
 };
 use olm_api_classic::{InstallPlan, InstallPlanStatus, OperatorGroup, Subscription};
@@ -18,7 +17,7 @@ use olm_classic_core::{
     subscription::state::plan_name,
 };
 use olm_runtime::{
-    Accounts, Clock, Discovery, EventPublisher, Next, ObjectWriter, PANIC_REPORT, api_text, bounded,
+    Accounts, Clock, Discovery, EventPublisher, Guarded, Next, ObjectWriter, PANIC_REPORT, api_text, bounded,
     if_exists, patch_as,
 };
 use serde_json::json;
@@ -33,7 +32,7 @@ use super::{
 use crate::sources::now;
 
 /// All plans, as their watch last saw them.
-pub(super) type Plans = Store<DeserializeGuard<InstallPlan>>;
+pub(super) type Plans = Store<Guarded<InstallPlan>>;
 
 /// Shortest and longest time to the next look at a CRD that is not served yet.
 const SERVED_CHECK: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
@@ -259,7 +258,7 @@ impl Reconciler {
         (is_same && current.resource_version() != plan.resource_version()).then_some(current)
     }
 
-    fn siblings(&self, namespace: &str) -> Vec<Arc<DeserializeGuard<InstallPlan>>> {
+    fn siblings(&self, namespace: &str) -> Vec<Arc<Guarded<InstallPlan>>> {
         let all = self.plans.state();
         all.into_iter().filter(|one| one.namespace().as_deref() == Some(namespace)).collect()
     }

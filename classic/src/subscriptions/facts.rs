@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 use futures::{StreamExt, future::BoxFuture};
 use kube::{
     Client, Resource, ResourceExt,
-    core::DeserializeGuard,
     runtime::{
         reflector::{ObjectRef, Store},
         watcher::Config,
@@ -15,7 +14,7 @@ use olm_api_classic::{
     CatalogSource, ClusterServiceVersion, InstallPlan, NamedInstallStrategy, OperatorGroup, Subscription,
 };
 use olm_classic_core::source::status::{failure, is_healthy};
-use olm_runtime::{Chance, ControllerMetrics, Interests, Source, object_key};
+use olm_runtime::{Chance, ControllerMetrics, Guarded, Interests, Source, object_key};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
@@ -43,7 +42,7 @@ pub(super) struct Watches {
 }
 
 /// The objects of a kind.
-pub(super) struct Objects<K: Resource<DynamicType = ()> + Clone + 'static>(Store<DeserializeGuard<K>>);
+pub(super) struct Objects<K: Resource<DynamicType = ()> + Clone + 'static>(Store<Guarded<K>>);
 
 impl<K: Resource<DynamicType = ()> + Clone + 'static> Clone for Objects<K> {
     fn clone(&self) -> Self {

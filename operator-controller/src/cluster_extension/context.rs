@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use kube::{
     Api, Client, ResourceExt,
     api::{ObjectMeta, Patch},
-    core::DeserializeGuard,
     runtime::reflector::Store,
 };
 use olm_api::{
@@ -14,7 +13,7 @@ use olm_api::{
     v1::{ClusterExtension, ClusterObjectSet},
 };
 use olm_bundles::Bundles;
-use olm_runtime::{Accounts, Clock, Discovery, Edits, Newest, OwnWrites, bounded, patch_as};
+use olm_runtime::{Accounts, Clock, Discovery, Edits, Guarded, Newest, OwnWrites, bounded, patch_as};
 use olm_semver::ReleaseSupport;
 use serde_json::Value;
 
@@ -45,8 +44,8 @@ pub(crate) struct Context {
     pub(crate) catalogs: Catalogs,
     pub(crate) bundles: Bundles,
     pub(crate) events: Events,
-    pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
-    pub(crate) extensions: Store<DeserializeGuard<ClusterExtension>>,
+    pub(crate) sets: Store<Guarded<ClusterObjectSet>>,
+    pub(crate) extensions: Store<Guarded<ClusterExtension>>,
     /// How far the store of sets has got.
     pub(crate) newest_set: Newest,
     /// The revisions that were written for an extension.
@@ -102,8 +101,7 @@ impl Context {
     /// One of them cannot be read.
     pub(crate) fn sets_of(&self, extension: &ClusterExtension) -> Result<Vec<ClusterObjectSet>, String> {
         let name = extension.name_any();
-        let named =
-            |set: &Arc<DeserializeGuard<ClusterObjectSet>>| set.labels().get(OWNER_NAME_LABEL) == Some(&name);
+        let named = |set: &Arc<Guarded<ClusterObjectSet>>| set.labels().get(OWNER_NAME_LABEL) == Some(&name);
         let sets = self.sets.state().into_iter().filter(named).map(|set| match &set.0 {
             Ok(set) => Ok(set.clone()),
             Err(invalid) => Err(format!("ClusterObjectSet {:?} cannot be read: {invalid}", set.name_any())),

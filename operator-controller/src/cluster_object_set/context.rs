@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kube::{Api, Client, ResourceExt, api::Patch, core::DeserializeGuard, runtime::reflector::Store};
+use kube::{Api, Client, ResourceExt, api::Patch, runtime::reflector::Store};
 use olm_api::{names::PROGRAM_FIELD_MANAGER, v1::ClusterObjectSet};
 use olm_runtime::{
-    Accounts, Clock, Discovery, Edits, ObjectWriter, WatchManager, api_text, if_exists, patch_as,
+    Accounts, Clock, Discovery, Edits, Guarded, ObjectWriter, WatchManager, api_text, if_exists, patch_as,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(crate) struct Context {
     pub(crate) accounts: Accounts,
     pub(crate) discovery: Discovery,
     pub(crate) watches: WatchManager,
-    pub(crate) sets: Store<DeserializeGuard<ClusterObjectSet>>,
+    pub(crate) sets: Store<Guarded<ClusterObjectSet>>,
     pub(crate) contents: ContentSecrets,
     pub(crate) events: Events,
     /// Names the account of revisions that name none.

@@ -8,7 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{
     ResourceExt,
-    core::DeserializeGuard,
     runtime::reflector::{ObjectRef, Store},
 };
 use olm_api::{
@@ -19,7 +18,7 @@ use olm_api::{
 use olm_fbc::{CatalogError, PackageContent};
 use olm_objectset::label_selector_matches;
 use olm_resolve::CatalogView;
-use olm_runtime::Source;
+use olm_runtime::{Guarded, Source};
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +50,7 @@ impl Answer {
 /// Reads packages from all catalogs of the cluster.
 #[derive(Clone)]
 pub(crate) struct Catalogs {
-    known: Store<DeserializeGuard<ClusterCatalog>>,
+    known: Store<Guarded<ClusterCatalog>>,
     reader: Arc<dyn CatalogReader>,
     absent: Arc<Absent>,
 }
@@ -106,7 +105,7 @@ pub(crate) enum Wait {
 
 impl Catalogs {
     pub(crate) fn new(
-        known: Store<DeserializeGuard<ClusterCatalog>>,
+        known: Store<Guarded<ClusterCatalog>>,
         reader: Arc<dyn CatalogReader>,
         deadline: Duration,
     ) -> Self {

@@ -13,7 +13,6 @@ use futures::StreamExt as _;
 use kube::{
     Client, ResourceExt,
     api::PartialObjectMeta,
-    core::DeserializeGuard,
     runtime::{reflector::Store, watcher::Event},
 };
 use olm_api::{
@@ -23,7 +22,7 @@ use olm_api::{
     v1alpha1::{ExtensionPlan, UpdatePolicy},
 };
 use olm_policy::{Others, Permit, Policy, in_force};
-use olm_runtime::Chance;
+use olm_runtime::{Chance, Guarded};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -59,9 +58,9 @@ pub(crate) enum InForce {
 #[educe(Default)]
 pub(crate) struct UpdatePolicies {
     #[educe(Default(expression = kube::runtime::reflector::store().0))]
-    policies: Store<DeserializeGuard<UpdatePolicy>>,
+    policies: Store<Guarded<UpdatePolicy>>,
     #[educe(Default(expression = kube::runtime::reflector::store().0))]
-    extensions: Store<DeserializeGuard<ClusterExtension>>,
+    extensions: Store<Guarded<ClusterExtension>>,
     /// Set when the policies were listed.
     listed: Known<()>,
     /// The ExtensionPlans there are, with the extensions that they are for.
@@ -73,15 +72,15 @@ pub(crate) struct UpdatePolicies {
 
 impl UpdatePolicies {
     pub(crate) fn new(
-        policies: Store<DeserializeGuard<UpdatePolicy>>,
-        extensions: Store<DeserializeGuard<ClusterExtension>>,
+        policies: Store<Guarded<UpdatePolicy>>,
+        extensions: Store<Guarded<ClusterExtension>>,
         interests: Interests,
     ) -> Self {
         Self { policies, extensions, interests, ..Self::default() }
     }
 
     /// As they are in these stores, which do not change any more.
-    pub(crate) fn known(policies: Store<DeserializeGuard<UpdatePolicy>>) -> Self {
+    pub(crate) fn known(policies: Store<Guarded<UpdatePolicy>>) -> Self {
         let known = Self { policies, ..Self::default() };
         known.listed.set(());
         known
@@ -159,7 +158,7 @@ impl UpdatePolicies {
     /// The extensions for which a policy is in force.
     pub(crate) fn selected(&self, policy: &str) -> BTreeSet<String> {
         let all = self.policies.state();
-        let is_its = |extension: &Arc<DeserializeGuard<ClusterExtension>>| {
+        let is_its = |extension: &Arc<Guarded<ClusterExtension>>| {
             in_force(readable(&all), extension.labels()).is_some_and(|one| one.name_any() == policy)
         };
         self.extensions.state().iter().filter(|one| is_its(one)).map(|one| one.name_any()).collect()
@@ -171,7 +170,7 @@ impl UpdatePolicies {
         &self,
         policy: &Policy,
         extension: &str,
-        sets: &Store<DeserializeGuard<ClusterObjectSet>>,
+        sets: &Store<Guarded<ClusterObjectSet>>,
         permit: impl FnOnce(&Others) -> Permit,
     ) -> Permit {
         let mut turns = self.turns.lock();
@@ -204,7 +203,7 @@ impl UpdatePolicies {
 }
 
 /// Which extensions roll out, and which have failed to.
-fn busy(sets: &Store<DeserializeGuard<ClusterObjectSet>>, counts: impl Fn(&str) -> bool) -> Others {
+fn busy(sets: &Store<Guarded<ClusterObjectSet>>, counts: impl Fn(&str) -> bool) -> Others {
     let mut others = Others::default();
     // The latest revision of each decides.
     let mut latest: BTreeMap<String, (i64, bool)> = BTreeMap::new();
@@ -235,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    fn stored<K>(objects: Vec<Value>) -> Store<DeserializeGuard<K>>
+    fn stored<K>(objects: Vec<Value>) -> Store<Guarded<K>>
     where
         K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + 'static,
     {

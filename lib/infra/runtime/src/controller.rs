@@ -7,7 +7,6 @@ use std::{
 use futures::{FutureExt, StreamExt};
 use kube::{
     Resource, ResourceExt,
-    core::DeserializeGuard,
     runtime::reflector::{ObjectRef, Store},
 };
 use serde::de::DeserializeOwned;
@@ -18,6 +17,7 @@ use tracing::Instrument;
 use crate::{
     backoff::{Backoff, Limits},
     chance::Chance,
+    guarded::Guarded,
     interests::{Interest, Interests},
     metrics::ControllerMetrics,
     queue::{Cause, Queue},
@@ -227,11 +227,7 @@ impl<R> Shared<R> {
 
 impl<R: Reconciler> Shared<R> {
     /// The number of the last edit of an object that has changed; 0 if it has gone.
-    fn edited(
-        &self,
-        store: &Store<DeserializeGuard<R::Object>>,
-        object: &DeserializeGuard<R::Object>,
-    ) -> u64 {
+    fn edited(&self, store: &Store<Guarded<R::Object>>, object: &Guarded<R::Object>) -> u64 {
         let known = object.0.as_ref().ok().filter(|_| store.get(&object_ref(&object_key(object))).is_some());
         known.map_or(0, |object| self.reconciler.edited(object))
     }
@@ -250,7 +246,7 @@ struct Ended<I> {
 async fn turn<R: Reconciler>(
     name: String,
     uid: String,
-    object: Option<Arc<DeserializeGuard<R::Object>>>,
+    object: Option<Arc<Guarded<R::Object>>>,
     shared: Arc<Shared<R>>,
 ) -> Ended<R::Interest> {
     let Some(object) = object else {
@@ -266,7 +262,7 @@ async fn turn<R: Reconciler>(
 
 /// One reconcile; returns when another one is wanted, and the interests unless it panicked.
 async fn one<R: Reconciler>(
-    guarded: Arc<DeserializeGuard<R::Object>>,
+    guarded: Arc<Guarded<R::Object>>,
     shared: Arc<Shared<R>>,
 ) -> (Again, Option<BTreeSet<R::Interest>>) {
     let name = object_key(&*guarded);

@@ -15,7 +15,6 @@ use std::{
 use futures::{FutureExt, Stream, StreamExt, future::BoxFuture, stream, stream::BoxStream};
 use kube::{
     Api, Client, Resource, ResourceExt,
-    core::DeserializeGuard,
     runtime::{
         WatchStreamExt,
         reflector::{Store, store, store::Writer},
@@ -25,7 +24,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::sync::SetOnce;
 
-use crate::{chance::Chance, object::version};
+use crate::{chance::Chance, guarded::Guarded, object::version};
 
 /// The newest version of an object that a store has seen. Clones follow it.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +53,7 @@ impl Newest {
 /// A watched kind: its store and the stream that feeds it.
 pub struct Source<K: Resource<DynamicType = ()> + Clone + 'static> {
     /// The objects as last seen.
-    pub store: Store<DeserializeGuard<K>>,
+    pub store: Store<Guarded<K>>,
     /// How far the store has got.
     pub newest: Newest,
     changes: Changes<K>,
@@ -62,7 +61,7 @@ pub struct Source<K: Resource<DynamicType = ()> + Clone + 'static> {
     ready: BoxFuture<'static, ()>,
 }
 
-type Changes<K> = BoxStream<'static, Result<DeserializeGuard<K>, watcher::Error>>;
+type Changes<K> = BoxStream<'static, Result<Guarded<K>, watcher::Error>>;
 
 impl<K> Source<K>
 where
@@ -76,7 +75,7 @@ where
     /// Watches the objects of a kind that `config` selects, and keeps of each what `trim` leaves.
     pub fn trimmed(client: Client, chance: &Chance, config: watcher::Config, trim: fn(&mut K)) -> Self {
         let (reader, writer) = store();
-        let api = Api::<DeserializeGuard<K>>::all(client);
+        let api = Api::<Guarded<K>>::all(client);
         let events = chance.watch(api, config).modify(move |object| {
             object.meta_mut().managed_fields = None;
             object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
@@ -95,7 +94,7 @@ where
     #[must_use]
     pub fn observed(self, observer: impl Fn(&K) + Send + Sync + 'static) -> Self {
         let changes = self.changes.inspect(move |item| {
-            if let Ok(DeserializeGuard(Ok(object))) = item {
+            if let Ok(Guarded(Ok(object))) = item {
                 observer(object);
             }
         });
