@@ -4,10 +4,16 @@
 //! these the newest change. Ranks say what was edited last: a person who edits one object does not wait for the thousand
 //! that were created before it, however often something happens to these. Every few turns belong to what has waited
 //! longest, so that nothing waits forever.
+//!
+//! An object that is asked for again and again, because another controller undoes what a reconcile does or because everything
+//! around it changes, soon gets a turn a second and no more: two that overwrite each other would ask the API server without end.
 
 mod metrics;
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use tokio::time::Instant;
 
@@ -15,6 +21,11 @@ pub(crate) use metrics::{QueueFamilies, QueueMetrics};
 
 /// One turn of so many belongs to the object that has waited longest.
 const TURNS: usize = 4;
+
+/// How often an object gets a turn that has had many; an edit gets its turn at once.
+const PACE: Duration = Duration::from_secs(1);
+/// How many turns it may have before, as fast as they come. A roll-out of many objects takes some tens.
+const TURNS_AT_ONCE: u32 = 100;
 
 /// Why an object is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +50,10 @@ pub(crate) struct Queue {
     count: u64,
     turn: usize,
     later: BTreeMap<String, Instant>,
+    /// For each object the time at which all its turns would be over if it had had one in each [`PACE`].
+    paces: HashMap<String, Instant>,
+    /// Turns since those that rest were forgotten.
+    turns_remembered: usize,
     metrics: QueueMetrics,
 }
 
@@ -97,6 +112,8 @@ impl Queue {
             count: 0,
             turn: 0,
             later: BTreeMap::new(),
+            paces: HashMap::new(),
+            turns_remembered: 0,
             metrics,
         }
     }
@@ -107,8 +124,12 @@ impl Queue {
             0 => self.ranks.remove(name),
             rank => self.ranks.insert(name.to_owned(), rank),
         };
+        let is_edited = before.unwrap_or_default() != rank;
+        if is_edited {
+            self.paces.remove(name);
+        }
         let Some(Asked { cause, place: Some(place), .. }) = self.asked.get_mut(name) else { return };
-        if before.unwrap_or_default() != rank {
+        if is_edited {
             let (cause, old) = (*cause, *place);
             place.rank = rank;
             let new = *place;
@@ -118,9 +139,14 @@ impl Queue {
         }
     }
 
-    /// Asks for an object now; what was to happen later is done with that.
+    /// Asks for an object now, or when its pace allows; what was to happen later is done with that.
     pub(crate) fn ask(&mut self, name: &str, cause: Cause) {
-        self.ask_since(name, Instant::now(), cause);
+        let now = Instant::now();
+        let ahead = PACE * TURNS_AT_ONCE;
+        match self.paces.get(name).copied().filter(|over| *over > now + ahead) {
+            Some(over) => self.ask_at(name, over - ahead),
+            None => self.ask_since(name, now, cause),
+        }
     }
 
     /// Asks for an object at a time, unless it is asked for before.
@@ -163,7 +189,10 @@ impl Queue {
             self.metrics.waited.observe(asked.since.elapsed().as_secs_f64());
         }
         self.export_depth();
-        self.metrics.running.lock().insert(name.clone(), Instant::now());
+        let now = Instant::now();
+        let over = self.paces.entry(name.clone()).or_insert(now);
+        *over = now.max(*over) + PACE;
+        self.metrics.running.lock().insert(name.clone(), now);
         Some(name)
     }
 
@@ -180,6 +209,13 @@ impl Queue {
 
     /// Ends the work on an object.
     pub(crate) fn done(&mut self, name: &str) {
+        // Of objects that have gone nothing stays; those that rest are as if they had had no turn.
+        self.turns_remembered += 1;
+        if self.turns_remembered > self.paces.len() {
+            let now = Instant::now();
+            self.paces.retain(|_, over| *over > now);
+            self.turns_remembered = 0;
+        }
         let started = self.metrics.running.lock().remove(name);
         if let Some(started) = started {
             self.metrics.worked.observe(started.elapsed().as_secs_f64());
@@ -317,6 +353,45 @@ mod tests {
         assert_eq!(all(&mut queue), ["a"]);
         queue.done("a");
         assert_eq!(queue.take(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_is_asked_for_without_end_has_a_turn_a_second_until_it_rests_or_is_edited() {
+        let mut queue = empty();
+        // Turns within some time, of an object that is asked for as soon as each of them is over.
+        let turns = async |queue: &mut Queue, seconds: u64| {
+            let (mut count, end) = (0, Instant::now() + Duration::from_secs(seconds));
+            while Instant::now() < end {
+                queue.ask("fought-over", Change);
+                while queue.take().is_some() {
+                    count += 1;
+                    tokio::time::advance(Duration::from_millis(1)).await;
+                    queue.done("fought-over");
+                    queue.ask("fought-over", Change);
+                }
+                let due = queue.next_due().unwrap();
+                tokio::time::sleep_until(due).await;
+                queue.due(due);
+            }
+            count
+        };
+        assert_eq!(turns(&mut queue, 10).await, 110);
+        assert_eq!(turns(&mut queue, 60).await, 60);
+        queue.ask("other", Change);
+        assert_eq!(queue.take().as_deref(), Some("other"), "nobody else is held up");
+        queue.done("other");
+        queue.rank("fought-over", 1);
+        queue.ask("fought-over", Change);
+        assert_eq!(queue.take().as_deref(), Some("fought-over"), "an edit is worked on at once");
+        queue.done("fought-over");
+        // What rests may have many turns again, and is forgotten.
+        tokio::time::advance(Duration::from_mins(3)).await;
+        for _ in 0..4 {
+            queue.ask("other", Change);
+            queue.take();
+            queue.done("other");
+        }
+        assert_eq!(queue.paces.len(), 1);
     }
 
     #[test]
