@@ -8,6 +8,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, Client, ResourceExt,
@@ -45,6 +46,9 @@ use crate::{
 
 /// Entries of the annotation that a message lists: all of a usual upgrade.
 const ENTRIES_MAX: usize = 50;
+
+/// Definitions of the cluster in memory at a time, each up to 1.5 MB.
+const READ_AT_A_TIME: usize = 4;
 
 /// The CRD changes that the extension accepts.
 ///
@@ -117,15 +121,16 @@ async fn dangers_of_return(
     (new, checked): (&BTreeMap<String, &Value>, &mut Checked),
 ) -> Result<Vec<String>, String> {
     let (mut dangers, mut left) = (Vec::new(), ReadLimits::full());
-    for (name, new) in new {
-        let Some((old, report)) = report(cx, name, new).await? else { continue };
+    let mut reports = reports(cx, new);
+    while let Some((name, new, found)) = reports.next().await {
+        let Some((old, report)) = found? else { continue };
         let danger = match irreversible(&old, new, &report) {
             Some(why) => Some(why.to_string()),
             None if report.is_refused() => {
-                let change = (&old, *new, &report);
+                let change = (&old, new, &report);
                 match stored_objects::decide(account, &who(&observed.account), change, &mut left).await {
                     Decision::Unaffected(objects) => {
-                        checked.changes.by_objects.insert(name.clone(), objects);
+                        checked.changes.by_objects.insert(name.to_owned(), objects);
                         None
                     }
                     affected => Some(affected.to_string()),
@@ -159,23 +164,24 @@ async fn compare_all(
 ) -> Result<(), String> {
     let (mut refused, mut explanation, mut unsafe_changes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut left, mut may_be_decided) = (ReadLimits::full(), false);
-    for (name, new) in new {
-        let Some((old, mut report)) = report(cx, name, new).await? else { continue };
+    let mut reports = reports(cx, new);
+    while let Some((name, new, found)) = reports.next().await {
+        let Some((old, mut report)) = found? else { continue };
         let used = allowances.apply(name, &mut report);
         let accepted: Vec<String> = used.iter().map(ToString::to_string).collect();
         checked.changes.accepted.extend(accepted.iter().cloned());
-        let mut finding = CrdFinding { name: name.clone(), accepted, ..CrdFinding::default() };
+        let mut finding = CrdFinding { name: name.to_owned(), accepted, ..CrdFinding::default() };
         let Some(text) = report.message(name) else {
             checked.findings.extend((!finding.accepted.is_empty()).then_some(finding));
             continue;
         };
-        let change = (&old, *new, &report);
+        let change = (&old, new, &report);
         let texts: Vec<String> = report.refused().map(ToString::to_string).collect();
         match objects(observed, account, change, &mut left).await {
             Impact::None(objects, text) => {
                 finding.decided_by_objects = texts;
                 finding.stored_objects = Some(text);
-                checked.changes.by_objects.insert(name.clone(), objects);
+                checked.changes.by_objects.insert(name.to_owned(), objects);
             }
             Impact::Some { summary, objects, condition } => {
                 refused.push(text);
@@ -259,8 +265,23 @@ pub(crate) fn definitions<O: Borrow<Value>>(objects: impl Iterator<Item = O>) ->
     keyed.filter(|(key, _)| key.is_crd()).map(|(key, object)| (key.name, object)).collect()
 }
 
-/// The definition on the cluster, and how it differs.
-async fn report(cx: &Context, name: &str, new: &Value) -> Result<Option<(Value, Report)>, String> {
+/// The [`report`] on each definition, in their order; a few are read at a time.
+fn reports<'a>(
+    cx: &'a Context,
+    new: &'a BTreeMap<String, &Value>,
+) -> impl Stream<Item = (&'a str, &'a Value, Result<Compared, String>)> + Unpin {
+    let read = move |(name, new): (&'a String, &'a &Value)| async move {
+        let new: &'a Value = new;
+        (name.as_str(), new, report(cx, name, new).await)
+    };
+    Box::pin(stream::iter(new).map(read).buffered(READ_AT_A_TIME))
+}
+
+/// The definition on the cluster and how it differs, if there is one.
+type Compared = Option<(Value, Report)>;
+
+/// Compares a definition with the one on the cluster.
+async fn report(cx: &Context, name: &str, new: &Value) -> Result<Compared, String> {
     let api: Api<CustomResourceDefinition> = Api::all(cx.controller());
     let failed = |cause: String| format!("getting existing resource for CRD {name:?}: {cause}");
     let Some(old) = bounded(api.get_opt(name)).await.map_err(|e| failed(api_text(&e)))? else {
