@@ -133,7 +133,7 @@ impl<L: Life> Lives<L> {
     pub(crate) async fn of(place: L) -> Result<Self> {
         let lives = Self { place, ends: RefCell::default() };
         // Roles of an API can stay, so that the first life writes more than the others.
-        lives.live(Fault::None).await.context("the first life")?;
+        Box::pin(lives.live(Fault::None)).await.context("the first life")?;
         Ok(lives)
     }
 
@@ -197,7 +197,7 @@ impl<L: Life> Lives<L> {
 
     /// One life, from a fresh start of the program to an empty cluster.
     pub(crate) async fn live(&self, fault: Fault<L::Stage>) -> Result<Lived> {
-        self.place.watch(&fault, self.live_unwatched(&fault)).await
+        self.place.watch(&fault, Box::pin(self.live_unwatched(&fault))).await
     }
 
     async fn live_unwatched(&self, fault: &Fault<L::Stage>) -> Result<Lived> {
@@ -301,8 +301,8 @@ impl<L: Life> Lives<L> {
         } else {
             let collected = "what belonged to earlier stages to be collected";
             wait::until(collected, COLLECTED, || place.is_collected(stage)).await?;
-            let state = settled(proxy, async || place.state().await).await?;
-            self.ends.borrow_mut().insert(stage, state);
+            let rest = settled(proxy, async || place.state().await).await?;
+            self.ends.borrow_mut().insert(stage, rest);
         }
         place.check(stage).await?;
         let count = proxy.writes().len() - from;

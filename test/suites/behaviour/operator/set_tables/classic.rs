@@ -33,7 +33,7 @@ async fn a_crd_of_classic_is_reported_on_the_extension() -> Result<()> {
     let group = scenario.group();
     scenario.offer(&[small("taken", "1.0.0").brings(&group, "Beacon")]).await?;
     let name = format!("beacons.{group}");
-    let mut crd = bundle::open_crd(&group, "Beacon");
+    let mut crd = bundle::crd_with_versions(&group, "Beacon", &[("v1", json!({"type": "object"}))]);
     crd["metadata"]["annotations"] =
         json!({"operatorframework.io/installed-alongside-1a2b": "operators/taken.v0.9.0"});
     scenario.crds().make(crd).await?;
