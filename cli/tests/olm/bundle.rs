@@ -94,19 +94,8 @@ fn providers_namespaces_and_configurations_are_asked_for_by_flags() {
         "{}",
         stderr(&refused)
     );
-    let built_in = olm(&[
-        "bundle",
-        "render",
-        source,
-        "-n",
-        "ops",
-        "--watch-namespace",
-        "apps",
-        "--certificate-provider",
-        "built-in",
-        "-o",
-        "jsonl",
-    ]);
+    let apps = ["-n", "ops", "--watch-namespace", "apps", "--certificate-provider", "built-in"];
+    let built_in = olm(&[&["bundle", "render", source, "-o", "jsonl"], &apps[..]].concat());
     assert!(built_in.status.success(), "{}", stderr(&built_in));
     assert!(!stdout(&built_in).contains("cert-manager"));
     assert!(stdout(&built_in).contains("\"olm.targetNamespaces\":\"apps\""));
@@ -116,17 +105,7 @@ fn providers_namespaces_and_configurations_are_asked_for_by_flags() {
     assert!(stderr(&refused).contains("must be different from \"ops\""), "{}", stderr(&refused));
     let none = olm(&["bundle", "render", source, "-n", "ops", "--certificate-provider", "none"]);
     assert!(stderr(&none).contains("webhookDefinitions are not supported"), "{}", stderr(&none));
-    let rights = olm(&[
-        "bundle",
-        "rbac",
-        source,
-        "-n",
-        "ops",
-        "--watch-namespace",
-        "apps",
-        "--certificate-provider",
-        "built-in",
-    ]);
+    let rights = olm(&[&["bundle", "rbac", source], &apps[..]].concat());
     assert!(stdout(&rights).contains("sample-service-cert"), "{}", stderr(&rights));
     assert!(
         stdout(&rights)

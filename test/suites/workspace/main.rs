@@ -227,16 +227,8 @@ fn catalogd_never_knows_operator_controller() {
 fn core_crates_bring_no_client_server_or_runtime() {
     let mut wrong = Vec::new();
     for name in &core() {
-        let tree = cargo(&[
-            "tree",
-            "--locked",
-            "--offline",
-            "-e=normal",
-            "--prefix=none",
-            "--format={p}",
-            "-p",
-            name,
-        ]);
+        let options = ["--locked", "--offline", "-e=normal", "--prefix=none", "--format={p}"];
+        let tree = cargo(&[&["tree", "-p", name.as_str()], &options[..]].concat());
         let brought: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
         assert!(brought.contains(name.as_str()), "cargo tree does not show {name} itself:\n{tree}");
         let impure = IMPURE.iter().filter(|one| brought.contains(**one));
