@@ -168,8 +168,9 @@ pub async fn run(parts: &[Part]) -> Result<()> {
         extensions::many_at_once(&world).await?;
     }
     if let Some(large) = &large {
-        let store = world.operator.cache().join("catalogs");
+        // What a process sees is gone with it.
         world.operator.process().kill()?;
+        let store = world.operator.cache().join("catalogs");
         in_process::resolutions(&store, large).await?;
     }
     Ok(())
