@@ -79,24 +79,24 @@ async fn look_for_all(
     let asks = |object: &DynamicObject| fills(&object.data["webhooks"]) && !emptied(object);
     let text = "no ClusterCatalog can be written while it asks a server that is gone: apply config/install.yaml with \
                 --server-side --force-conflicts, which empties it, or delete it";
-    let kind = ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration");
+    let kind = ("admissionregistration.k8s.io", "MutatingWebhookConfiguration");
     let mut found = vec![look(client, (kind, None, WEBHOOK), asks, text).await];
     let binds = |object: &DynamicObject| fills(&object.data["subjects"]);
     let text = "it gives this program permissions on the whole cluster that it does not need: apply \
                 config/install.yaml with --server-side --force-conflicts, which empties it, or delete it";
-    let kind = ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding");
+    let kind = ("rbac.authorization.k8s.io", "ClusterRoleBinding");
     found.push(look(client, (kind, None, CLUSTER_ADMIN), binds, text).await);
     let warns = |object: &DynamicObject| !emptied(object);
     let text = "it warns that spec.serviceAccount is ignored, which it is not: apply config/install.yaml with \
                 --server-side --force-conflicts, or delete it";
-    let kind = ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding");
+    let kind = ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding");
     found.push(look(client, (kind, None, WARNING), warns, text).await);
     if embedded {
         let runs = |object: &DynamicObject| object.data["spec"]["replicas"] != 0;
         let text = "it works on the same catalogs, and this program leaves them to it while it holds their lease: apply \
                     config/install.yaml with --server-side --force-conflicts, which scales it to 0 replicas, or delete \
                     it";
-        let kind = ("apps/v1", "Deployment");
+        let kind = ("apps", "Deployment");
         found.push(look(client, (kind, Some(system_namespace), CATALOGD), runs, text).await);
     }
     found.into_iter().filter_map(Result::transpose).collect()
@@ -106,12 +106,11 @@ async fn look_for_all(
 /// Deployment contains, are a hundredth of the program.
 async fn look(
     client: &Client,
-    ((api_version, kind), namespace, name): ((&str, &str), Option<&str>, &str),
+    ((group, kind), namespace, name): ((&str, &str), Option<&str>, &str),
     is_in_effect: impl Fn(&DynamicObject) -> bool,
     text: &'static str,
 ) -> Result<Option<Leftover>, kube::Error> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
     let api: Api<DynamicObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),

@@ -52,6 +52,6 @@ impl Catalogd {
     /// The same, without waiting for it to be ready.
     pub fn begin(cluster: &Cluster, settings: &Settings) -> Result<Self> {
         let flags = |cache: &Path| vec![format!("--cache-dir={}", cache.display())];
-        Instance::begin("catalogd", &kubeconfig(cluster)?, settings, flags).map(Self)
+        Instance::begin("catalogd", (&kubeconfig(cluster)?, SYSTEM_NAMESPACE), settings, flags).map(Self)
     }
 }

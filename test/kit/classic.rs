@@ -94,7 +94,6 @@ impl Classic {
         let [packages_port, registry_port] = free_ports()?;
         let flags = |cache: &Path| {
             vec![
-                format!("--system-namespace={NAMESPACE}"),
                 format!("--namespace={NAMESPACE}"),
                 format!("--cache-dir={}", cache.display()),
                 format!("--registry-advertise-address={ADVERTISED}"),
@@ -103,7 +102,7 @@ impl Classic {
             ]
         };
         let kubeconfig = cluster.kubeconfig_for(USER, &GROUPS)?;
-        let instance = Instance::begin("olm-classic", &kubeconfig, settings, flags)?;
+        let instance = Instance::begin("olm-classic", (&kubeconfig, NAMESPACE), settings, flags)?;
         Ok(Self { instance, packages_port, registry_port })
     }
 

@@ -35,16 +35,6 @@ pub async fn allow_deadline(client: &Client, minutes: u8) -> Result<()> {
     Ok(())
 }
 
-/// The same, and creates this extension, which has such a deadline.
-pub async fn create_with_short_deadline(client: &Client, minutes: u8, extension: &Value) -> Result<()> {
-    allow_deadline(client, minutes).await?;
-    let extensions: Api<ClusterExtension> = Api::all(client.clone());
-    wait::until("the short deadline to be accepted", DEADLINE, async || {
-        extensions.make(extension).await.map(drop)
-    })
-    .await
-}
-
 /// A ClusterObjectSet with this metadata and number, and one phase with these entries.
 pub fn object_set(metadata: &Value, number: i64, objects: &Value) -> Value {
     json!({

@@ -92,10 +92,10 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Starts a program; `flags` are those with its folders, below its cache.
+    /// Starts a program whose own objects are in `namespace`; `flags` are those with its folders, below its cache.
     pub(crate) fn begin(
         name: &str,
-        kubeconfig: &Path,
+        (kubeconfig, namespace): (&Path, &str),
         settings: &Settings,
         flags: impl FnOnce(&Path) -> Vec<String>,
     ) -> Result<Self> {
@@ -110,6 +110,7 @@ impl Instance {
         };
         let mut args = vec![
             format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--system-namespace={namespace}"),
             format!("--catalogs-server-addr=127.0.0.1:{catalogs_port}"),
             format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=127.0.0.1:{health_port}"),

@@ -42,13 +42,10 @@ impl Operator {
     async fn start_with(kubeconfig: &Path, settings: &Settings) -> Result<Self> {
         let flags = |cache: &Path| {
             let folder = |name: &str| cache.join(name).display().to_string();
-            vec![
-                format!("--system-namespace={SYSTEM_NAMESPACE}"),
-                format!("--cache-path={}", folder("bundles")),
-                format!("--cache-dir={}", folder("catalogs")),
-            ]
+            vec![format!("--cache-path={}", folder("bundles")), format!("--cache-dir={}", folder("catalogs"))]
         };
-        let this = Self(Instance::begin("operator-controller", kubeconfig, settings, flags)?);
+        let this =
+            Self(Instance::begin("operator-controller", (kubeconfig, SYSTEM_NAMESPACE), settings, flags)?);
         this.ready().await?;
         Ok(this)
     }

@@ -2,8 +2,9 @@
 
 use std::{
     fs,
+    io::pipe,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use tempfile::TempDir;
@@ -17,6 +18,14 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 
 pub(crate) fn olm(arguments: &[&str]) -> Output {
     command(arguments).output().expect("runs")
+}
+
+/// Runs it with standard output into a pipe without a reader; its exit code and standard error.
+pub(crate) fn unread(command: &mut Command) -> (Option<i32>, String) {
+    let (reader, writer) = pipe().expect("a pipe");
+    drop(reader);
+    let output = command.stdout(writer).stderr(Stdio::piped()).output().expect("runs");
+    (output.status.code(), text(output.stderr))
 }
 
 pub(crate) fn text(bytes: Vec<u8>) -> String {

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::program::{command, olm, path};
+use crate::program::{command, folder, olm, path};
 
 /// A server, ended with its test.
 struct Served {
@@ -70,12 +70,9 @@ impl Drop for Served {
 }
 
 fn catalog() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::create_dir(folder.path().join("sample")).expect("made");
     let content =
         "schema: olm.package\nname: sample\n---\nschema: olm.channel\npackage: sample\nname: stable\n";
-    fs::write(folder.path().join("sample/catalog.yaml"), content).expect("written");
-    folder
+    folder(&[("sample/catalog.yaml", content)])
 }
 
 const PACKAGE: &str = "{\"name\":\"sample\",\"schema\":\"olm.package\"}\n";

@@ -106,7 +106,7 @@ pub(crate) trait Life {
         life.await
     }
     /// What objects say of themselves, for a stage that does not end.
-    async fn told(&self) -> Result<String> {
+    async fn statuses(&self) -> Result<String> {
         Ok(String::new())
     }
     /// Removes what a life that failed left.
@@ -244,7 +244,7 @@ impl<L: Life> Lives<L> {
                 }
                 let result = self.end(stage, fault, &acted).await;
                 if result.is_err() {
-                    println!("{stage:?} ends with:\n{}", place.told().await?);
+                    println!("{stage:?} ends with:\n{}", place.statuses().await?);
                 }
                 result.with_context(|| format!("{stage:?}"))?;
             }

@@ -42,7 +42,7 @@ impl<'a> Installed<'a> {
     async fn as_before(&self) -> Result<()> {
         let wanted = self.state.normal();
         let lines = async || Ok(difference(&wanted, &Snapshot::take(&self.client).await?.normal()));
-        eventually("the state before", lines, std::vec::Vec::is_empty).await?;
+        eventually("the state before", lines, Vec::is_empty).await?;
         self.world.proxy().quiet(STILL, DEADLINE).await?;
         let writes: Vec<_> = self.world.proxy().writes().iter().map(|write| write.name.to_string()).collect();
         ensure!(writes.len() <= WRITES_TO_MEND, "{} writes: {writes:#?}", writes.len());

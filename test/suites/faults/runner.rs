@@ -9,7 +9,7 @@ use olm_api::{
 };
 use olm_objectset::DeletionPolicy;
 use olm_test::{
-    extension::create_with_short_deadline,
+    extension::allow_deadline,
     instance::Instance,
     prelude::*,
     proxy::{Blow, Proxy},
@@ -62,13 +62,16 @@ async fn replace_what_fails(client: &Client, name: &str) -> Result<()> {
         "spec": {"selector": {"matchLabels": {"fails": name}}, "onFailure": "Return"},
     });
     Api::<UpdatePolicy>::all(client.clone()).make(policy).await?;
-    // It shows that the deadlines are in force.
+    allow_deadline(client, 0).await?;
     let extension = Extension::new(client, name);
     let mut short = extension.object(PACKAGE, &json!({}));
     short["spec"]["progressDeadlineMinutes"] = 0.into();
-    create_with_short_deadline(client, 0, &short).await?;
-    extension.delete().await?;
-    wait::until("the extension's end", DEADLINE, async || extension.is_gone().await).await
+    let short: ClusterExtension = serde_json::from_value(short)?;
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    wait::until("the short deadline to be accepted", DEADLINE, async || {
+        extension.api.create(&dry_run, &short).await.map(drop).map_err(Into::into)
+    })
+    .await
 }
 
 /// Where runs take place: a cluster with bystanders.
@@ -278,7 +281,7 @@ impl Life for Runner<'_> {
         Ok(run)
     }
 
-    async fn told(&self) -> Result<String> {
+    async fn statuses(&self) -> Result<String> {
         Ok(Snapshot::take(&self.client).await?.told())
     }
 

@@ -1,10 +1,10 @@
 //! What the commands for catalogs make of input that is faulty, hostile, empty or something else.
 
-use std::{fs, io::pipe, path::Path, process::Stdio};
+use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use crate::program::command;
+use crate::program::{self, command};
 
 use super::sample::{bundle, catalog, fails, olm_in, prints, sample, small, write};
 
@@ -12,14 +12,9 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Runs `olm` with standard output into a pipe that nobody reads; its exit code and standard error.
+/// Runs `olm` in a folder, without a reader of its output.
 fn unread(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let (reader, writer) = pipe().expect("a pipe");
-    drop(reader);
-    let mut command = command(arguments);
-    let command = command.current_dir(folder).stdout(writer).stderr(Stdio::piped());
-    let output = command.output().expect("runs");
-    (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+    program::unread(command(arguments).current_dir(folder))
 }
 
 #[test]

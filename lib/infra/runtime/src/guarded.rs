@@ -20,17 +20,14 @@ pub struct Guarded<K>(pub Result<K, InvalidObject>);
 impl<'de, K: Resource + de::DeserializeOwned> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        serde_json::from_str(text.get())
-            .map(Ok)
-            .or_else(|error| {
-                let partial: PartialObjectMeta<K> =
-                    serde_json::from_str(text.get()).map_err(de::Error::custom)?;
-                // Where in the text it is means nothing to whoever sees the object in YAML.
-                let mut error = error.to_string();
-                error.truncate(error.rfind(" at line ").unwrap_or(error.len()));
-                Ok(Err(InvalidObject { error, metadata: partial.metadata }))
-            })
-            .map(Self)
+        let error = match serde_json::from_str(text.get()) {
+            Ok(object) => return Ok(Self(Ok(object))),
+            Err(error) => error.to_string(),
+        };
+        let partial: PartialObjectMeta<K> = serde_json::from_str(text.get()).map_err(de::Error::custom)?;
+        // The line and the column are those of a text that its readers have in another form.
+        let error = error.rsplit_once(" at line ").map_or(error.as_str(), |(error, _)| error).to_owned();
+        Ok(Self(Err(InvalidObject { error, metadata: partial.metadata })))
     }
 }
 

@@ -80,7 +80,7 @@ async fn every_replica_serves_what_the_status_says() -> Result<()> {
     })
     .await?;
     faulty.set(&catalog.name, None);
-    let served = async || Ok(all(&follower, &catalog.name).await?);
+    let served = async || all(&follower, &catalog.name).await;
     eventually("the follower to catch up", served, |served| *served == content(2, 100_000)).await?;
     for seen in faulty.seen(&catalog.name) {
         ensure!(!seen.request.ends_with("/v1") && !seen.request.ends_with("/v2"), "a tag: {}", seen.request);
@@ -146,7 +146,7 @@ async fn a_follower_is_ready_once_it_serves_or_has_tried() -> Result<()> {
     let lines = follower.process().log();
     ensure!(!lines.contains("became leader"), "the leader leads still");
     faulty.set(&catalog.name, None);
-    let served = async || Ok(all(&follower, &catalog.name).await?);
+    let served = async || all(&follower, &catalog.name).await;
     eventually("the follower to catch up", served, |served| *served == content(5, 100_000)).await?;
     catalog.delete().await?;
     // In this order, so that nobody holds the lease whom the next test would have to wait for.

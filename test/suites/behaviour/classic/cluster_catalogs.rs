@@ -65,7 +65,7 @@ impl Both {
 
     /// Waits until the registry API has a package of the source of this name.
     async fn lists(&self, name: &str) -> Result<()> {
-        let packages = async || Ok(listed_packages(&self.cluster, &self.namespace, name).await?);
+        let packages = async || listed_packages(&self.cluster, &self.namespace, name).await;
         eventually("the registry API", packages, |packages| *packages == [name]).await
     }
 }

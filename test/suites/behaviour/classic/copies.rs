@@ -89,12 +89,7 @@ async fn a_copy_keeps_no_api_in_the_list_of_the_group_around_it() -> Result<()> 
     other.shows("a.v1", "Succeeded/Copied").await?;
     let list = json!({"metadata": {"annotations": {"olm.providedAPIs": "Goblet.v1.operators.example.com"}}});
     other.groups.merge("g", list).await?;
-    eventually(
-        "the group to list no API",
-        async || Ok(other.provided().await?),
-        std::string::String::is_empty,
-    )
-    .await?;
+    eventually("the group to list no API", async || other.provided().await, String::is_empty).await?;
     other.shows("a.v1", "Succeeded/Copied").await?;
     place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
     Ok(())

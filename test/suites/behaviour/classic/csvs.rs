@@ -184,7 +184,7 @@ async fn a_deployment_that_was_changed_or_deleted_comes_back() -> Result<()> {
     let wanted = hash().await?;
     let patch = Patch::Merge(json!({"metadata": {"labels": {"olm.deployment-spec-hash": "x"}}}));
     place.deployments.patch("a-v1", &PatchParams::default(), &patch).await?;
-    eventually("the hash to come back", async || Ok(hash().await?), |found| *found == wanted).await?;
+    eventually("the hash to come back", async || hash().await, |found| *found == wanted).await?;
     // Upstream installs again what is lost of an operator that ran, and waits five minutes for what is lost meanwhile.
     place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
     let uid = place.deployments.get("a-v1").await?.uid();
@@ -330,7 +330,7 @@ async fn permissions_in_other_namespaces_go_with_the_operator() -> Result<()> {
                 Api::<RoleBinding>::namespaced(client, &other).labelled(&params).await?.len()
             })
         };
-        eventually("the permissions elsewhere", async || Ok(bound().await?), |found| *found == 1).await?;
+        eventually("the permissions elsewhere", async || bound().await, |found| *found == 1).await?;
         let conditions: Api<OperatorCondition> = Api::namespaced(place.client.clone(), &place.namespace);
         let without = json!({"spec": install(Value::Null)});
         place.csvs.merge("a.v1", without).await?;

@@ -98,6 +98,5 @@ async fn a_group_with_fields_of_an_older_release_is_tolerated() -> Result<()> {
     let status = place.groups.get("g").await?.status.unwrap_or_default();
     ensure!(status.namespaces == [place.namespace.clone()] && status.last_updated.is_some(), "{status:?}");
     // No operator provides what the annotation lists.
-    eventually("the API to be pruned", async || Ok(place.provided().await?), std::string::String::is_empty)
-        .await
+    eventually("the API to be pruned", async || place.provided().await, String::is_empty).await
 }

@@ -96,10 +96,10 @@ async fn several_groups_stop_an_operator_until_one_is_left() -> Result<()> {
     };
     let account = "OperatorGroupServiceAccount ServiceAccountNotFound".to_owned();
     let both = [account.clone(), "MultipleOperatorGroup MultipleOperatorGroupsFound".to_owned()];
-    let found = async || Ok(conditions().await?);
+    let found = async || conditions().await;
     eventually("both conditions", found, |found| both.iter().all(|one| found.contains(one))).await?;
     place.groups.delete("h", &DeleteParams::default()).await?;
-    eventually("one condition", async || Ok(conditions().await?), |found| *found == [account.clone()]).await
+    eventually("one condition", async || conditions().await, |found| *found == [account.clone()]).await
 }
 
 /// The later of two operators of a namespace that own one kind fails for as long as the other one is there.

@@ -39,7 +39,7 @@ async fn kubectl_and_clients_of_the_registry_reach_what_a_source_offers() -> Res
     let spec = json!({"sourceType": "grpc", "image": image, "displayName": "Beacons"});
     let source = Source::create(&world.cluster, &namespace, "beacons", json!({}), spec).await?;
     source.shows("READY", "", "True/Serving").await?;
-    let packages = async || Ok(listed_packages(&world.cluster, &namespace, "beacons").await?);
+    let packages = async || listed_packages(&world.cluster, &namespace, "beacons").await;
     eventually("the registry API behind the Service", packages, |packages| *packages == ["beacon"]).await?;
     let table = wait::until("the package", DEADLINE, || async {
         kubectl(&world.cluster, &["get", "packagemanifest", "beacon", "-n", &namespace])

@@ -120,7 +120,7 @@ async fn a_second_pod_polls_the_image_and_takes_over_if_it_got_another_one() -> 
     let newer = run.pod(POLLS).await?;
     server.serve(&catalog::chain("bulb", &[("1.0.0", "r/bundle:v1")])).await?;
     run.ready(&newer, "b").await?;
-    let serving = async || Ok(run.pod(SERVES).await?);
+    let serving = async || run.pod(SERVES).await;
     eventually("the newer image to take over", serving, |serving| serving.uid() == newer.uid()).await?;
     run.source.shows("READY", "", "True/Serving").await?;
     Ok(())
@@ -142,7 +142,7 @@ async fn a_pod_that_crashes_again_and_again_is_replaced_after_five_restarts() ->
         }]})
     };
     run.set(&first, crashed(4)).await?;
-    let message = async || Ok(run.source.shows("CONNECTING", "", "False/Failed").await?);
+    let message = async || run.source.shows("CONNECTING", "", "False/Failed").await;
     eventually("the crashes to be named", message, |message| message.contains("CrashLoopBackOff")).await?;
     ensure!(run.pod(SERVES).await?.uid() == first.uid(), "it was replaced after four restarts");
     run.set(&first, crashed(5)).await?;

@@ -77,7 +77,7 @@ async fn webhooks_follow_their_descriptions_while_the_operator_lives() -> Result
     place.shows("a.v1", "Succeeded/InstallSucceeded").await?;
     // Without any description, which nothing else asks about.
     describe(&place, &[]).await?;
-    let left = async || Ok(webhooks::<ValidatingWebhookConfiguration>(&place).await?);
+    let left = async || webhooks::<ValidatingWebhookConfiguration>(&place).await;
     eventually("the last one to be gone", left, std::collections::BTreeMap::is_empty).await?;
     place.shows("a.v1", "Succeeded/InstallSucceeded").await.map(drop)
 }
@@ -104,8 +104,7 @@ async fn webhooks_of_a_group_with_a_selector_have_that_selector() -> Result<()> 
     namespaces.patch(&place.namespace, &PatchParams::default(), &patch).await?;
     let patch = Patch::Merge(json!({"spec": {"selector": {"matchLabels": both}}}));
     place.groups.patch("g", &PatchParams::default(), &patch).await?;
-    eventually("the new selector", async || Ok(selector().await?), |found| found["matchLabels"] == both)
-        .await?;
+    eventually("the new selector", async || selector().await, |found| found["matchLabels"] == both).await?;
     place.shows("a.v1", "Succeeded/InstallSucceeded").await.map(drop)
 }
 
@@ -124,7 +123,7 @@ async fn certificates_are_made_anew_when_the_status_says_that_it_is_time() -> Re
     let before = certificate().await?;
     let past = json!({"status": {"certsRotateAt": "2020-01-01T00:00:00Z"}});
     place.csvs.patch_status("a.v1", &PatchParams::default(), &Patch::Merge(past)).await?;
-    let found = async || Ok(certificate().await?);
+    let found = async || certificate().await;
     eventually("another certificate", found, |found| found.is_some() && *found != before).await?;
     let csv = wait::until("the next time, and the operator to run", DEADLINE, || async {
         let csv = place.csvs.get("a.v1").await?;

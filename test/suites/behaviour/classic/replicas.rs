@@ -120,7 +120,7 @@ async fn the_next_leader_leads_clients_of_the_registry_to_itself_and_renews_whom
     let secrets: Api<Secret> = Api::namespaced(client, NAMESPACE);
     let broken = json!({"data": {"ca.crt": "", "ca.key": "", "tls.crt": "", "tls.key": ""}});
     secrets.patch("olm-classic-serving-cert", &PatchParams::default(), &Patch::Merge(broken)).await?;
-    eventually("another authority", async || Ok(trusted().await?), |now| *now != before).await?;
+    eventually("another authority", async || trusted().await, |now| *now != before).await?;
     shown(&cluster, &source.namespace).await
 }
 

@@ -38,7 +38,7 @@ async fn catalogs_and_packages_are_served_by_processes_of_their_own() -> Result<
     };
     let lamps = offer("lamp").await?;
     lamps.shows("READY", "", "True/Serving").await?;
-    let listed = async || Ok(listed_packages(&cluster, "default", "lamp").await?);
+    let listed = async || listed_packages(&cluster, "default", "lamp").await;
     eventually("the registry API", listed, |listed| *listed == ["lamp"]).await?;
     shown("lamp").await?;
     ensure!(catalogs.packages(&cluster).await.is_err(), "the catalogs show packages");

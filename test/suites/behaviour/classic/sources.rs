@@ -133,7 +133,7 @@ async fn a_newer_image_of_a_tag_is_found_by_polling() -> Result<()> {
     source.shows("READY", "", "True/Serving").await?;
     let newer = world.catalog("lamp", "1.1.0", "classic-polled:latest").await?;
     let digest = newer.rsplit_once('@').map(|(_, digest)| digest.to_owned()).context("no digest")?;
-    let message = async || Ok(source.shows("READY", "", "True/Serving").await?);
+    let message = async || source.shows("READY", "", "True/Serving").await;
     eventually("the newer image", message, |message| message.contains(&digest)).await?;
     ensure!(source.status().await?.latest_image_registry_poll.is_some(), "no time of the poll");
     Ok(())

@@ -153,7 +153,7 @@ async fn what_has_not_changed_is_not_written() -> Result<()> {
         let count = reconciles().await?;
         let label = Patch::Merge(json!({"metadata": {"labels": {"example.com/number": number.to_string()}}}));
         tenant.api::<ClusterServiceVersion>().patch("lamp.v1.0.0", &PatchParams::default(), &label).await?;
-        eventually("another reconcile", async || Ok(reconciles().await?), |now| *now > count).await?;
+        eventually("another reconcile", async || reconciles().await, |now| *now > count).await?;
     }
     source.patch(json!({"spec": {"displayName": "Another name"}})).await?;
     tenant.is("lamp", ["AtLatestKnown", "lamp.v1.0.0", "lamp.v1.0.0"]).await?;
@@ -354,8 +354,8 @@ async fn what_the_catalog_says_is_deprecated_is_in_conditions() -> Result<()> {
     // With the next version that of the bundle goes, the others stay.
     offer(&bundles, "next").await?;
     tenant.is("lamp", ["AtLatestKnown", "lamp.v1.1.0", "lamp.v1.1.0"]).await?;
-    let found = async || Ok(tenant.condition("lamp", "BundleDeprecated").await?);
-    eventually("the bundle's deprecation to go", found, std::option::Option::is_none).await?;
+    let found = async || tenant.condition("lamp", "BundleDeprecated").await;
+    eventually("the bundle's deprecation to go", found, Option::is_none).await?;
     let both = "True/ olm.package/lamp: use torch; olm.channel/stable: use fast";
     let all = tenant.shows("lamp", "Deprecated", both).await?;
     ensure!(all == both, "{all}");

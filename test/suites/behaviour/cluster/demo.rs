@@ -79,8 +79,7 @@ impl World {
             .await
             .context("the demo runs on")??;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        eventually("the demo's processes to end", async || Ok(processes(&mark)), std::vec::Vec::is_empty)
-            .await?;
+        eventually("the demo's processes to end", async || Ok(processes(&mark)), Vec::is_empty).await?;
         wait::until("the cluster to be as before", DEADLINE, async || {
             let now = objects(&self.cluster).await?;
             let differences: Vec<_> = now.symmetric_difference(&self.before).collect();

@@ -173,7 +173,7 @@ async fn what_is_installed_comes_back_when_the_next_does_not_roll_out() -> Resul
     scenario.set_version("1.1.0").await?;
     scenario.active(&[1, 2]).await?;
     scenario.shows(Progressing, "True/RollingOut/Revision 1.1.0 is rolling out.").await?;
-    let version = async || Ok(data(&scenario, &package).await?);
+    let version = async || data(&scenario, &package).await;
     eventually("the ConfigMap to be handed over", version, |version| *version == "1.1.0").await?;
     let beacon = create_beacon(&scenario).await?;
 

@@ -219,7 +219,7 @@ async fn revisions_are_written_as_upstream_writes_them() -> Result<()> {
 /// Even with the same objects; the release stands beside the version.
 async fn another_release_is_another_revision(scenario: &Scenario<'_>) -> Result<()> {
     scenario.upgrade("1.1.0").await?;
-    let found = async || Ok(scenario.revisions().await?);
+    let found = async || scenario.revisions().await;
     eventually("one revision to be left", found, |found| found.iter().map(|r| r.spec.revision).eq([2]))
         .await?;
     let set = scenario.revisions().await?.remove(0);

@@ -241,7 +241,7 @@ async fn the_provider_is_chosen_by_the_cluster_and_kept_for_a_version() -> Resul
     let before = validating(&bare).get(&format!("v.{}.example.com", bare.name)).await?;
     let replicas = json!({"deploymentConfig": {"env": [{"name": "A", "value": "1"}]}});
     bare.patch_extension(json!({"spec": {"config": {"configType": "Inline", "inline": replicas}}})).await?;
-    let found = async || Ok(revisions(&bare).await?);
+    let found = async || revisions(&bare).await;
     eventually("a second revision", found, |found| found.iter().any(|set| set.spec.revision == 2)).await?;
     bare.installed("1.0.0").await?;
     assert_eq!(provider(&bare).await?, ["built-in", "built-in"]);

@@ -215,7 +215,7 @@ impl World {
         let upgrade = json!({"spec": {"source": {"catalog": {"version": NEXT_GRAFANA}}}});
         self.patch_extension("grafana", upgrade).await?;
         self.installed("grafana", NEXT_GRAFANA).await?;
-        let found = async || Ok(self.revisions().await?);
+        let found = async || self.revisions().await;
         eventually("superseded revisions to be archived", found, |found| *found == revisions).await
     }
 

@@ -136,6 +136,5 @@ async fn killed(w: &mut World) -> Outcome {
 #[then("another replica leads")]
 async fn another_leads(w: &mut World) -> Outcome {
     let before = w.kept.get("leader").and_then(|leader| leader.as_str()).context("nobody was killed")?;
-    Ok(eventually_within(COLLECTED, "another leader", async || Ok(holder(w).await?), |now| *now != before)
-        .await?)
+    Ok(eventually_within(COLLECTED, "another leader", async || holder(w).await, |now| *now != before).await?)
 }

@@ -89,12 +89,12 @@ impl Controlled {
         let stop = CancellationToken::new();
         let (interests, counts) = (&self.interests, metrics.controller("test"));
         let running = run(settings, self.source, interests, counts, stop.clone(), reconciler);
-        let told = async {
+        let ended = async {
             let end = story.await;
             stop.cancel();
             end
         };
-        let ((), end) = tokio::join!(running, told);
+        let ((), end) = tokio::join!(running, ended);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
         (end, text)
@@ -160,16 +160,6 @@ impl Seen {
         };
         tokio::time::timeout(DEADLINE, reached).await.expect("not reconciled");
     }
-}
-
-/// A reconciler that counts, and has no more to do.
-fn counting(seen: &Arc<Seen>) -> impl Reconciler<Object = Namespace, Interest = Change> + use<> {
-    let seen = seen.clone();
-    let reconcile = move |namespace: Arc<Namespace>| {
-        seen.count(&namespace.name_any());
-        std::future::ready((Next::Await, BTreeSet::new()))
-    };
-    Of(reconcile, silent)
 }
 
 #[tokio::test]
@@ -302,6 +292,11 @@ async fn nothing_is_reconciled_before_everything_is_known() {
     let mut controlled = Controlled::new(1, &["a", "b"]);
     controlled.source = controlled.source.gated(async move { opened.await.unwrap() });
     let listed = controlled.source.listed();
+    let counting = seen.clone();
+    let reconcile = move |namespace: Arc<Namespace>| {
+        counting.count(&namespace.name_any());
+        std::future::ready((Next::Await, BTreeSet::new()))
+    };
     let finished = async {
         listed.await;
         // Whatever could happen by itself has happened by then.
@@ -310,7 +305,7 @@ async fn nothing_is_reconciled_before_everything_is_known() {
         open.send(()).unwrap();
         seen.until(|counts| counts.len() == 2).await;
     };
-    controlled.run(counting(&seen), finished).await;
+    controlled.run(Of(reconcile, silent), finished).await;
 }
 
 #[tokio::test(start_paused = true)]

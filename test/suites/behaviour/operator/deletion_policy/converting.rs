@@ -30,7 +30,7 @@ async fn stands_alone(scenario: &Scenario<'_>) -> Result<()> {
     ensure!(crd["spec"]["conversion"] == json!({"strategy": "None"}), "{}", crd["spec"]["conversion"]);
     let served = |index: usize| crd["spec"]["versions"][index]["served"] == json!(true);
     ensure!(served(0) && !served(1), "{}", crd["spec"]["versions"]);
-    let widget = async || Ok(bundle::read_as_v1(scenario).await?);
+    let widget = async || bundle::read_as_v1(scenario).await;
     eventually("the user's object to be readable", widget, |widget| widget["metadata"]["name"] == "w").await
 }
 

@@ -5,7 +5,7 @@ use k8s_openapi::api::{
     rbac::v1::{ClusterRole, PolicyRule, Role},
 };
 use olm_api::names::REVISION_NAME_LABEL;
-use olm_test::{extension::create_with_short_deadline, operator::USER, prelude::*};
+use olm_test::{extension::allow_deadline, operator::USER, prelude::*};
 
 use super::{rows, shows};
 
@@ -145,7 +145,11 @@ async fn create_late(scenario: &Scenario<'_>, package: &str) -> Result<()> {
     let mut extension = scenario.extension_object(package);
     extension["metadata"]["name"] = package.into();
     extension["spec"]["progressDeadlineMinutes"] = 1.into();
-    create_with_short_deadline(&scenario.client, 1, &extension).await
+    allow_deadline(&scenario.client, 1).await?;
+    wait::until("the short deadline to be accepted", DEADLINE, async || {
+        scenario.extensions().make(&extension).await.map(drop)
+    })
+    .await
 }
 
 /// The mutable part of the revision that is there.

@@ -49,7 +49,7 @@ async fn objects_go_in_reverse_order_and_only_those_of_the_revision() -> Result<
     scenario.event("ClusterObjectSet", &set, "Archived", "revision is archived").await?;
     ensure!(scenario.maps().get_opt("first").await?.is_none(), "left after teardown");
     let left = async || Ok(scenario.sets().get(&set).await?.finalizers().to_vec());
-    eventually("the finalizer to go", left, std::vec::Vec::is_empty).await?;
+    eventually("the finalizer to go", left, Vec::is_empty).await?;
     let refused = patch(&scenario, &set, json!({"spec": {"lifecycleState": "Active"}})).await;
     ensure!(refused.is_err_and(|e| e.to_string().contains("cannot un-archive")), "un-archived");
     Ok(())

@@ -77,7 +77,7 @@ async fn a_teardown_that_is_over_stays_over_without_account_and_content() -> Res
     let orphan = create_like(&scenario, "orphan", metadata, content).await?;
     world.operator.process().restart()?;
     let left = async || Ok(scenario.sets().get(&set).await?.finalizers().to_vec());
-    eventually("the finalizer to go", left, std::vec::Vec::is_empty).await?;
+    eventually("the finalizer to go", left, Vec::is_empty).await?;
     shows(&scenario, &set, Progressing, "False/Archived/revision is archived").await?;
     let blocked =
         format!("False/Blocked/revision \"{orphan}\" is missing required annotations: only the controller ");
