@@ -251,6 +251,23 @@ fn an_object_that_changes_hands_before_it_is_written_stays_where_it_is() {
     assert!(log.iter().any(|line| line.contains("collision") && line.contains("/status ")), "{log:#?}");
 }
 
+/// Its owner is replaced by a patch that tests the version.
+#[test]
+fn an_object_that_changes_before_the_next_revision_takes_it_is_no_error() {
+    let log = simulated(async |server| {
+        server.create(revision(1));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+        let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+        server.change_after("GET v1 configmaps n policies-0", ("configmaps", "n", "policies-0"), labelled);
+        server.create(revision(2));
+        tokio::time::sleep(Duration::from_mins(20)).await;
+    });
+    assert_eq!(log.iter().filter(|line| line.ends_with("422")).count(), 1, "{log:#?}");
+    let statuses: Vec<&String> = log.iter().filter(|line| line.contains("/status ")).collect();
+    assert!(!statuses.iter().any(|line| line.contains("n/policies-0: ")), "{statuses:#?}");
+    assert!(statuses.iter().any(|line| line.contains("2.0.0 has rolled out")), "{statuses:#?}");
+}
+
 /// An answer that says nothing about a revision is not held against it: it is asked for again.
 #[test]
 fn an_extension_that_cannot_be_read_for_a_moment_blocks_no_revision() {

@@ -17,7 +17,7 @@ use olm_objectset::{
     taking_form_patch,
 };
 use olm_preflight::{REQUESTS, concurrently};
-use olm_runtime::{DiscoveryError, api_text, bounded, if_exists, patch_as};
+use olm_runtime::{DiscoveryError, api_text, as_conflict, bounded, if_exists, patch_as};
 use serde_json::Value;
 
 use crate::cluster_object_set::{
@@ -178,7 +178,8 @@ impl Executor<'_> {
         }
         let patch = serde_json::from_value(Value::Array(patch)).map_err(kube::Error::SerdeError)?;
         let params = patch_as(OBJECT_FIELD_MANAGER);
-        if_exists(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await.map(drop)
+        let patched = if_exists(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await;
+        patched.map(drop).map_err(as_conflict)
     }
 }
 

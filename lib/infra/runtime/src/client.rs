@@ -19,6 +19,7 @@ use kube::{
     api::{PatchParams, PostParams},
     client::Body,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+    core::response::reason,
 };
 use olm_object::names;
 use parking_lot::Mutex;
@@ -368,6 +369,18 @@ pub async fn if_exists<T>(
     match bounded(request).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         answer => answer.map(Some),
+    }
+}
+
+/// The refusal of a JSON patch that tests the resource version: that the object has another one by now is a conflict, which
+/// the API server answers with 422 as it does invalid objects.
+pub fn as_conflict(error: kube::Error) -> kube::Error {
+    match error {
+        kube::Error::Api(mut status) if status.code == 422 => {
+            (status.code, status.reason) = (409, reason::CONFLICT.to_owned());
+            kube::Error::Api(status)
+        }
+        other => other,
     }
 }
 

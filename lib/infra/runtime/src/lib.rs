@@ -36,8 +36,8 @@ mod tls;
 pub use backoff::{Backoff, Limits as BackoffLimits};
 pub use chance::Chance;
 pub use client::{
-    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, bounded, cluster_config, connect, connect_counted,
-    if_exists, patch_as, post_as,
+    AccountRef, Accounts, ClientError, REQUEST_TIMEOUT, as_conflict, bounded, cluster_config, connect,
+    connect_counted, if_exists, patch_as, post_as,
 };
 pub use clock::{Clock, SystemClock};
 pub use controller::{

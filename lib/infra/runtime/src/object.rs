@@ -18,7 +18,7 @@ pub use own_writes::OwnWrites;
 pub(crate) use own_writes::version;
 
 use crate::{
-    client::{bounded, if_exists, patch_as, post_as},
+    client::{as_conflict, bounded, if_exists, patch_as, post_as},
     clock::Clock,
 };
 
@@ -160,7 +160,8 @@ where
                 (&present.uid, &present.deletion_timestamp) == (&before.uid, &before.deletion_timestamp);
             let Some(operations) = difference(present, &edit).filter(|_| is_same) else { return Ok(None) };
             let patch = serde_json::from_value(operations).map_err(|e| e.to_string())?;
-            match if_exists(api.patch(&name, &params, &Patch::Json::<()>(patch))).await {
+            let patched = if_exists(api.patch(&name, &params, &Patch::Json::<()>(patch))).await;
+            match patched.map_err(as_conflict) {
                 Ok(written) => {
                     match (&before.uid, &written) {
                         // It may be gone by this.
@@ -170,10 +171,7 @@ where
                     }
                     return Ok(written);
                 }
-                // A `test` that does not hold is answered with 422.
-                Err(kube::Error::Api(status))
-                    if attempt < ATTEMPTS && (status.is_conflict() || status.code == 422) =>
-                {
+                Err(kube::Error::Api(status)) if attempt < ATTEMPTS && status.is_conflict() => {
                     newer = bounded(api.get_opt(&name)).await.map_err(|e| failed(&e))?;
                     if newer.is_none() {
                         return Ok(None);

@@ -6,7 +6,7 @@ use kube::{
 };
 use olm_api::names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER};
 use olm_object::ObjectKey;
-use olm_runtime::{create_json, get_json, patch_as, patch_json, post_as};
+use olm_runtime::{as_conflict, create_json, get_json, patch_as, patch_json, post_as};
 use serde_json::Value;
 
 use crate::webhook_certificates::Injection;
@@ -34,7 +34,8 @@ impl Target<'_> {
             let patch =
                 serde_json::from_value(Value::Array(metadata_patch)).map_err(kube::Error::SerdeError)?;
             let params = patch_as(OBJECT_FIELD_MANAGER);
-            current = patch_json(&self.api, &self.key.name, &params, &Patch::Json::<()>(patch)).await?;
+            let patched = patch_json(&self.api, &self.key.name, &params, &Patch::Json::<()>(patch)).await;
+            current = patched.map_err(as_conflict)?;
         }
         // A bundle that came with the creation is kept by its own manager first, so that this apply does not take it away.
         if self.injection.is_some_and(|injection| injection.fits(&current) && !injection.is_kept(&current)) {

@@ -7,7 +7,7 @@ use kube::{
 use olm_object::ObjectKey;
 use olm_objectset::{BEFORE_REVISIONS, Teardown, controller_of, owner_references, teardown};
 use olm_preflight::{REQUESTS, concurrently};
-use olm_runtime::{DiscoveryError, api_text, bounded, if_exists};
+use olm_runtime::{DiscoveryError, api_text, as_conflict, bounded, if_exists};
 use serde_json::{Value, json};
 
 use super::{executor::Executor, get};
@@ -59,24 +59,24 @@ impl Executor<'_> {
             Teardown::Leave if self.is_of_helm(&live) => Teardown::Delete,
             action => action,
         };
-        match action {
-            Teardown::Leave => Ok(true),
-            Teardown::Keep => self.form(&api, key, &live).await.map(|()| true).map_err(|e| failed(&e)),
-            Teardown::Release => self.release(&api, key, &live).await.map(|()| true).map_err(|e| failed(&e)),
-            Teardown::Delete if live.pointer("/metadata/deletionTimestamp").is_some() => Ok(false),
+        let done = match action {
+            Teardown::Leave => return Ok(true),
+            Teardown::Keep => self.form(&api, key, &live).await.map(|()| true),
+            Teardown::Release => self.release(&api, key, &live).await.map(|()| true),
+            Teardown::Delete if live.pointer("/metadata/deletionTimestamp").is_some() => return Ok(false),
             Teardown::Delete => {
                 let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
                 let params = DeleteParams::background().preconditions(Preconditions {
                     uid: text("/metadata/uid"),
                     resource_version: text("/metadata/resourceVersion"),
                 });
-                match if_exists(api.delete(&key.name, &params)).await {
-                    Ok(deleted) => Ok(deleted.is_none()),
-                    // It has changed since it was read: the next reconcile finds out whose it is by now.
-                    Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
-                    Err(error) => Err(failed(&error)),
-                }
+                if_exists(api.delete(&key.name, &params)).await.map(|deleted| deleted.is_none())
             }
+        };
+        match done {
+            // It has changed since it was read: the next reconcile finds out whose it is by now.
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
+            done => done.map_err(|error| failed(&error)),
         }
     }
 
@@ -103,6 +103,8 @@ impl Executor<'_> {
             {"op": "replace", "path": "/metadata/ownerReferences", "value": kept},
         ]);
         let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
-        bounded(api.patch(&key.name, &PatchParams::default(), &Patch::Json::<()>(patch))).await.map(drop)
+        let params = PatchParams::default();
+        let patched = bounded(api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await;
+        patched.map(drop).map_err(as_conflict)
     }
 }
