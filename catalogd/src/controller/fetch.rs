@@ -128,9 +128,12 @@ impl Fetcher {
             let _share = share;
             let is_cancelled = || cancelled.is_cancelled();
             let generation = store.install_unless(&catalog, &reference, now, files.as_ref(), &is_cancelled);
-            generation.map(|generation| (catalog, generation))
+            (catalog, generation, files)
         });
-        let (catalog, generation) = installed.await?.map_err(CatalogdError::Store)?;
+        let (catalog, generation, files) = installed.await?;
+        // Large spool files take a while to be freed, which nobody waits for.
+        drop(tokio::task::spawn_blocking(move || drop(files)));
+        let generation = generation.map_err(CatalogdError::Store)?;
         tracing::info!(
             catalog,
             reference = generation.reference(),

@@ -67,7 +67,7 @@ pub(super) async fn large(subject: &Subject<'_>, catalog: &LargeCatalog) -> Resu
     let size = megabytes(catalog.content.len() as u64);
     let peak = ingested(subject, LARGE, "catalog-large", size).await?;
     figure("memory-peak-ingest", peak, "MB");
-    figure("memory-idle-catalog-large", usage::memory(subject.program.process().pid())?.resident, "MB");
+    figure("memory-idle-catalog-large", usage::at_rest(subject.program.process().pid()).await?, "MB");
     Ok(())
 }
 
@@ -153,6 +153,8 @@ pub(super) async fn queries(subject: &Subject<'_>, catalog: &LargeCatalog) -> Re
     let all = vec![format!("{base}/all")];
     let metas: Vec<String> =
         catalog.packages.iter().map(|package| format!("{base}/metas?package={package}")).collect();
+    let pid = subject.program.process().pid();
+    usage::reset_peak(pid)?;
     for connections in [1, 8] {
         for (name, urls, form) in [
             ("all", &all, Form::Plain),
@@ -160,7 +162,6 @@ pub(super) async fn queries(subject: &Subject<'_>, catalog: &LargeCatalog) -> Re
             ("metas-package", &metas, Form::Plain),
             ("metas-package-gzip", &metas, Form::Gzip),
         ] {
-            let pid = subject.program.process().pid();
             let before = usage::cpu_seconds(pid)?;
             let answered = ask(urls, connections, form).await;
             subject.program.process().check_running()?;
@@ -174,6 +175,7 @@ pub(super) async fn queries(subject: &Subject<'_>, catalog: &LargeCatalog) -> Re
             figure(&format!("{name}-cpu"), cpu * 1e3 / requests.max(1.0), "ms/request");
         }
     }
+    figure("memory-peak-http", usage::memory(pid)?.peak, "MB");
     Ok(())
 }
 
@@ -235,10 +237,8 @@ pub(super) async fn restart(subject: &Subject<'_>) -> Result<()> {
     let ready = answers(&client, &subject.program.readiness_url(), start).await?;
     milliseconds("start-to-serving-catalog-large-cached", serves);
     milliseconds("start-to-ready-catalog-large-cached", ready);
-    usage::idle(process.pid()).await?;
-    let memory = usage::memory(process.pid())?;
-    figure("memory-peak-restart", memory.peak, "MB");
-    figure("memory-idle-restart", memory.resident, "MB");
+    figure("memory-idle-restart", usage::at_rest(process.pid()).await?, "MB");
+    figure("memory-peak-restart", usage::memory(process.pid())?.peak, "MB");
     Ok(())
 }
 

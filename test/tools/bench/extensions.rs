@@ -218,7 +218,7 @@ pub(super) async fn many_at_once(world: &World) -> Result<()> {
     }
     usage::idle(pid).await?;
     figure(&format!("extensions-{MANY}-cpu"), usage::cpu_seconds(pid)? - cpu, "s");
-    figure(&format!("memory-idle-extensions-{MANY}"), usage::memory(pid)?.resident, "MB");
+    figure(&format!("memory-idle-extensions-{MANY}"), usage::at_rest(pid).await?, "MB");
     idle(world, pid, &all).await
 }
 

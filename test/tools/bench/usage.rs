@@ -6,6 +6,8 @@ use crate::prelude::*;
 const TICKS_PER_SECOND: f64 = 100.0;
 /// A process that used less than a tick in this time is idle.
 const IDLE_WINDOW: Duration = Duration::from_millis(500);
+/// Threads that a process has nothing for any more end in this time, and give their memory back.
+const THREADS_END: Duration = Duration::from_secs(3);
 /// How long a process may take to become idle.
 const IDLE_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -27,6 +29,13 @@ pub fn memory(pid: u32) -> Result<Memory> {
         Ok(value.parse::<f64>()? * 1024.0 / 1e6)
     };
     Ok(Memory { peak: field("VmHWM:")?, resident: field("VmRSS:")? })
+}
+
+/// What a process has resident when it has been idle for a while, in megabytes.
+pub async fn at_rest(pid: u32) -> Result<f64> {
+    idle(pid).await?;
+    tokio::time::sleep(THREADS_END).await;
+    Ok(memory(pid)?.resident)
 }
 
 /// Forgets the peak of a process's memory so far.

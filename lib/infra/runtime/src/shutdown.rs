@@ -5,6 +5,9 @@ use std::{future::Future, io, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+/// Threads for work that blocks end this long after they were last needed: each keeps memory of its own.
+const IDLE_THREADS_END: Duration = Duration::from_secs(1);
+
 /// A token that is cancelled by SIGTERM or SIGINT. The signals are caught from now on.
 ///
 /// The task that waits for them lives as long as the runtime; it is the one task that is never joined.
@@ -49,7 +52,8 @@ pub async fn ends_in_time<F: Future>(
 /// # Errors
 /// The runtime cannot be started.
 pub fn run_program<T>(program: impl Future<Output = T>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.enable_all().thread_keep_alive(IDLE_THREADS_END).build()?;
     let ended = runtime.block_on(program);
     runtime.shutdown_background();
     Ok(ended)
