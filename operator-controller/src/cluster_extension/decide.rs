@@ -123,14 +123,16 @@ async fn by_catalogs(cx: &Context, observed: &Observed<'_>, report: Report) -> (
             }
             Required::After(dependencies) => Some(*dependencies),
         };
-        let (phases, digest) = phases(observed.extension, &rendered, &chosen.bundle).map_err(failed)?;
+        let phases = phases(observed.extension, &rendered, &chosen.bundle).map_err(failed)?;
+        let content = content_digest(&phases);
+        let digest = rendered_digest(observed.extension, &content);
         if let Some(latest) = latest.filter(|latest| holds(observed.extension, latest, &digest, &phases))
             && acting::may_act_as(cx, observed, latest, &phases).await.map_err(failed)?
         {
             return Ok(Decision::Refresh { chosen, inputs });
         }
         check_kubernetes(cx, &chosen, &rendered).await.map_err(failed)?;
-        let mut draft = draft(&chosen, phases, (inputs, digest), &rendered, memory);
+        let mut draft = draft(&chosen, phases, (inputs, content, digest), &rendered, memory);
         draft.declared = own_requirements(declared, &chosen.properties);
         draft.dependencies = dependencies;
         let planned = plan::plan(cx, observed, draft, &report.notes).await.map_err(failed)?;
@@ -144,7 +146,7 @@ async fn by_catalogs(cx: &Context, observed: &Observed<'_>, report: Report) -> (
 fn draft(
     chosen: &Chosen,
     phases: Vec<Phase>,
-    (inputs_digest, rendered_digest): (String, String),
+    (inputs_digest, content_digest, rendered_digest): (String, String, String),
     rendered: &Rendered,
     memory: MemoryShare,
 ) -> Draft {
@@ -152,6 +154,7 @@ fn draft(
         bundle: chosen.bundle.clone(),
         phases,
         inputs_digest,
+        content_digest,
         rendered_digest,
         catalog: chosen.catalog.clone(),
         catalog_properties: chosen.properties.clone(),
@@ -187,20 +190,22 @@ async fn check_kubernetes(cx: &Context, chosen: &Chosen, rendered: &Rendered) ->
     Ok(())
 }
 
-/// The objects of a bundle by phase, with their digest. A reinstallation that was asked for makes it another one.
+/// The objects of a bundle by phase.
 fn phases(
     extension: &ClusterExtension,
     rendered: &Rendered,
     bundle: &BundleRecord,
-) -> Result<(Vec<Phase>, String), Cause> {
+) -> Result<Vec<Phase>, Cause> {
     let objects = rendered.objects.iter().cloned();
-    let phases = prepared(&extension.name_any(), bundle, objects).map_err(Cause::terminal)?;
-    let digest = content_digest(&phases);
-    let digest = match annotations::reinstall(extension) {
-        Some(token) => sha256(&json!([digest, token])),
-        None => digest,
-    };
-    Ok((phases, digest))
+    prepared(&extension.name_any(), bundle, objects).map_err(Cause::terminal)
+}
+
+/// The digest of a revision with this content. A reinstallation that was asked for makes it another one.
+fn rendered_digest(extension: &ClusterExtension, content: &str) -> String {
+    match annotations::reinstall(extension) {
+        Some(token) => sha256(&json!([content, token])),
+        None => content.to_owned(),
+    }
 }
 
 /// The objects with the marks of the extension and the bundle, by phase.

@@ -145,6 +145,14 @@ pub(crate) async fn observe<'a>(
     Err(Box::new(Report { revisions: Some(revisions), platform, notes, outcome, ..Report::default() }))
 }
 
+/// The record of the ServiceAccount that a new extension uses, where nothing is wrong with it: what is, the reconcile of
+/// an extension with finalizers reports.
+pub(crate) async fn identity(cx: &Context, extension: &ClusterExtension) -> Option<String> {
+    let default = cx.settings.default_account();
+    service_account::check(extension, &cx.accounts, &cx.settings).await.ok()?;
+    Identity::check(cx, extension, default.as_ref(), true).await.ok()?.to_write
+}
+
 /// The extension's revisions.
 ///
 /// # Errors

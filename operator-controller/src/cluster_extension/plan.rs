@@ -20,10 +20,7 @@ use crate::facts::readable;
 use crate::{
     cluster_extension::{
         Context,
-        decide::{
-            content_digest,
-            dependencies::install::{Dependencies, lines},
-        },
+        decide::dependencies::install::{Dependencies, lines},
         observe::{
             Observed,
             revisions::{BundleRecord, Revision, Revisions},
@@ -40,6 +37,8 @@ pub(crate) struct Draft {
     pub(crate) bundle: BundleRecord,
     pub(crate) phases: Vec<Phase>,
     pub(crate) inputs_digest: String,
+    /// Of the objects.
+    pub(crate) content_digest: String,
     /// Of what was rendered, and of the reinstallation that was asked for.
     pub(crate) rendered_digest: String,
     /// The catalog that has the bundle, if one has.
@@ -170,7 +169,7 @@ fn inputs(observed: &Observed<'_>, draft: &Draft, dependencies: Vec<String>) -> 
     let Observed { extension, account, .. } = observed;
     Inputs {
         digest: draft.inputs_digest.clone(),
-        content_digest: content_digest(&draft.phases),
+        content_digest: draft.content_digest.clone(),
         namespace: extension.spec.namespace.clone(),
         service_account: format!("{}/{}", account.namespace, account.name),
         dependencies,

@@ -9,8 +9,8 @@ use olm_api::{
     ConditionType::Ready,
     ConditionWriter, Reason,
     names::{
-        CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, PROGRAM_FIELD_MANAGER,
-        TAKEN_OVER_ANNOTATION,
+        CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER, CLEANUP_UNPACK_CACHE_FINALIZER, IDENTITY_ANNOTATION,
+        PROGRAM_FIELD_MANAGER, TAKEN_OVER_ANNOTATION,
     },
     ownership::is_taken_over,
     v1::{ClusterExtension, ClusterExtensionStatus},
@@ -31,7 +31,7 @@ use super::{
         requeue::{self, requeue},
     },
     deletion,
-    observe::{observe, takeover::mark_earlier},
+    observe::{identity, observe, takeover::mark_earlier},
     report::{
         Outcome, Report, StepError,
         status::{panicked, status},
@@ -229,12 +229,15 @@ impl Extensions {
     }
 
     /// Gives an extension its finalizers; the event of that causes the next reconcile. One that was never reconciled
-    /// before has nothing to be taken over, which is recorded in the same write.
+    /// before has nothing to be taken over, which is recorded in the same write, with the ServiceAccount that it uses.
     async fn begin(&self, extension: &ClusterExtension) -> Next {
         let is_new = extension.status.as_ref().is_none_or(|status| status.conditions.is_empty());
         let uid = extension.uid().filter(|_| is_new && !is_taken_over(&extension.metadata));
+        let identity = if uid.is_some() { identity(&self.cx, extension).await } else { None };
         let record = |meta: &mut ObjectMeta| {
-            let record = uid.iter().map(|uid| (TAKEN_OVER_ANNOTATION.to_owned(), uid.clone()));
+            let record = uid.iter().map(|uid| (TAKEN_OVER_ANNOTATION, uid));
+            let record = record.chain(identity.iter().map(|record| (IDENTITY_ANNOTATION, record)));
+            let record = record.map(|(key, value)| (key.to_owned(), value.clone()));
             meta.annotations.get_or_insert_default().extend(record);
         };
         match self.objects.add_finalizers(extension, &FINALIZERS, record).await {

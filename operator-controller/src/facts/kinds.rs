@@ -17,6 +17,7 @@ use k8s_openapi::{
 use kube::{Client, ResourceExt, runtime::watcher::Event};
 use olm_object::{DefinedKind, ObjectKey};
 use olm_objectset::{UnknownKinds, UnservedKind, unserved_kind};
+use olm_preflight::{REQUESTS, concurrently};
 use olm_runtime::{Chance, Discovery, DiscoveryError, Kind};
 use tokio::{sync::SetOnce, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -78,9 +79,19 @@ pub(crate) async fn survey<'k>(
     for key in keys {
         by_kind.entry((key.api_version(), key.kind.clone())).or_default().push(key);
     }
+    // The first kind of each version brings the others.
+    let mut firsts: Vec<&(String, String)> = by_kind.keys().collect();
+    firsts.dedup_by_key(|(api_version, _)| api_version);
+    let firsts = firsts.into_iter().map(async |key| (key.clone(), discovery.kind(&key.0, &key.1).await));
+    let mut firsts: BTreeMap<_, _> = concurrently(REQUESTS, firsts.collect()).await.into_iter().collect();
     let mut unknown = Vec::new();
     for ((api_version, kind), keys) in by_kind {
-        match discovery.kind(&api_version, &kind).await {
+        let first = firsts.remove(&(api_version.clone(), kind.clone()));
+        let answer = match first {
+            Some(answer) => answer,
+            None => discovery.kind(&api_version, &kind).await,
+        };
+        match answer {
             Ok(kind) => found.known.push(kind),
             Err(DiscoveryError::Unknown { .. }) => unknown.extend(keys),
             Err(error @ DiscoveryError::Unavailable { .. }) => {

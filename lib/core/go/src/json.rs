@@ -59,10 +59,21 @@ fn write(out: &mut Vec<u8>, value: &Value, html: Html, write_number: fn(&mut Vec
 
 /// Writes a quoted string.
 pub fn write_text(out: &mut Vec<u8>, text: &str, html: Html) {
+    // Most bytes stay as they are. U+2028 and U+2029 begin with 0xe2.
+    let may_change = |byte: u8| match byte {
+        b'"' | b'\\' | 0xe2 => true,
+        b'<' | b'>' | b'&' => html == Html::Escaped,
+        _ => byte < b' ',
+    };
     out.push(b'"');
-    for character in text.chars() {
-        write_char(out, character, html);
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(may_change) {
+        out.extend_from_slice(&rest.as_bytes()[..at]);
+        let mut characters = rest[at..].chars();
+        characters.next().into_iter().for_each(|character| write_char(out, character, html));
+        rest = characters.as_str();
     }
+    out.extend_from_slice(rest.as_bytes());
     out.push(b'"');
 }
 

@@ -200,15 +200,15 @@ mod tests {
 
     #[test]
     fn absent_objects_are_created_and_equal_ones_left_alone() {
-        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let desired = for_revision(stored(1), &owner("two", 2), Some("ext"));
         assert_eq!(plan(&desired, None, None), Action::Create);
         assert_eq!(plan(&desired, Some(&desired), None), Action::UpToDate);
     }
 
     #[test]
     fn drift_is_applied_unless_the_server_writes_the_value_in_its_own_form() {
-        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
-        let live = for_revision(&stored(2), &owner("two", 2), Some("ext"));
+        let desired = for_revision(stored(1), &owner("two", 2), Some("ext"));
+        let live = for_revision(stored(2), &owner("two", 2), Some("ext"));
         assert_eq!(plan(&desired, Some(&live), None), Action::Apply { metadata_patch: vec![] });
         let digest = observation_digest(&live, &desired);
         assert_eq!(plan(&desired, Some(&live), Some(&digest)), Action::UpToDate);
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn an_older_revisions_object_is_taken_over_in_one_apply_when_we_applied_it() {
-        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
-        let mut live = for_revision(&stored(1), &owner("one", 1), Some("ext"));
+        let desired = for_revision(stored(1), &owner("two", 2), Some("ext"));
+        let mut live = for_revision(stored(1), &owner("one", 1), Some("ext"));
         live["metadata"]["managedFields"] = json!([{
             "manager": "olm.operatorframework.io", "operation": "Apply",
             "fieldsV1": {"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"one\"}": {}}}},
@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn taking_over_a_created_object_moves_its_fields_first() {
-        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
-        let mut live = for_revision(&stored(1), &owner("one", 1), Some("ext"));
+        let desired = for_revision(stored(1), &owner("two", 2), Some("ext"));
+        let mut live = for_revision(stored(1), &owner("one", 1), Some("ext"));
         live["metadata"]["resourceVersion"] = json!("7");
         live["metadata"]["managedFields"] = json!([{"manager": "olm.operatorframework.io", "operation": "Update", "fieldsV1": {"f:data": {}}}]);
         let Action::Apply { metadata_patch } = plan(&desired, Some(&live), None) else { panic!("no apply") };
@@ -245,7 +245,7 @@ mod tests {
         let of = |uid: &str, revision: i64, policy: DeletionPolicy| Owner { policy, ..owner(uid, revision) };
         let siblings = [Sibling { uid: "one".into(), revision: 1 }];
         let paths_for = |live: &Value, owner: &Owner| {
-            let desired = for_revision(&stored(1), owner, Some("ext"));
+            let desired = for_revision(stored(1), owner, Some("ext"));
             let context = OwnershipContext { owner, siblings: &siblings, present: None };
             match action(context, CollisionProtection::Prevent, &desired, Some(live), None) {
                 Action::Apply { metadata_patch } => {
@@ -256,7 +256,7 @@ mod tests {
         };
         let (delete, orphan) = (DeletionPolicy::Delete, DeletionPolicy::Orphan);
         let live = |uid: &str, revision: i64, policy| {
-            for_revision(&stored(1), &of(uid, revision, policy), Some("ext"))
+            for_revision(stored(1), &of(uid, revision, policy), Some("ext"))
         };
         let version = "/metadata/resourceVersion";
         let uid = "/metadata/annotations/olm.operatorframework.io~1owner-uid";
@@ -306,13 +306,13 @@ mod tests {
         let of = |uid: &str, policy: DeletionPolicy| Owner { policy, ..owner(uid, 1) };
         let mut stored = stored(1);
         stored["metadata"]["annotations"][PACKAGE_NAME] = "pkg".into();
-        let mut live = for_revision(&stored, &of("gone", DeletionPolicy::Orphan), Some("ext"));
+        let mut live = for_revision(stored.clone(), &of("gone", DeletionPolicy::Orphan), Some("ext"));
         // The new revision no longer has this.
         live["data"]["old"] = "x".into();
         let present = BTreeSet::new();
         for policy in DeletionPolicy::ALL {
             let owner = of("two", policy);
-            let desired = for_revision(&stored, &owner, Some("ext"));
+            let desired = for_revision(stored.clone(), &owner, Some("ext"));
             let planned = |live: &Value| {
                 let context = OwnershipContext { owner: &owner, siblings: &[], present: Some(&present) };
                 action(context, CollisionProtection::Prevent, &desired, Some(live), None)
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_helm_wrote_for_the_extension_is_taken_over_with_its_fields() {
-        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let desired = for_revision(stored(1), &owner("two", 2), Some("ext"));
         let mut live = stored(1);
         live["metadata"]["resourceVersion"] = json!("7");
         live["metadata"]["ownerReferences"] = json!([{"uid": "extension", "controller": true}]);
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn an_object_on_its_way_out_is_waited_for() {
-        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let desired = for_revision(stored(1), &owner("two", 2), Some("ext"));
         let mut live = desired.clone();
         live["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(plan(&desired, Some(&live), None), Action::AwaitDeletion);
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn an_object_of_olm_classic_is_reported_as_such() {
-        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
+        let desired = for_revision(stored(1), &owner("two", 2), Some("ext"));
         let mut live = stored(1);
         live["metadata"]["labels"] = json!({
             "olm.owner": "op.v1", "olm.owner.kind": "ClusterServiceVersion", "olm.owner.namespace": "ops",
@@ -379,8 +379,8 @@ mod tests {
 
     #[test]
     fn foreign_objects_collide() {
-        let desired = for_revision(&stored(1), &owner("two", 2), Some("ext"));
-        let live = for_revision(&stored(1), &owner("alien", 1), Some("other"));
+        let desired = for_revision(stored(1), &owner("two", 2), Some("ext"));
+        let live = for_revision(stored(1), &owner("alien", 1), Some("other"));
         let Action::Collision { report, with_set: true, owner } = plan(&desired, Some(&live), None) else {
             panic!("no collision")
         };

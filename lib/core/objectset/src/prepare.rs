@@ -74,9 +74,8 @@ pub fn prepare(mut object: Value, origin: &Origin<'_>) -> Result<Value, ObjectEr
 
 /// The object as a revision writes it: the stored content and the mark of the revision, which is an owner
 /// reference, or an annotation where the deletion policy retains the object.
-pub fn for_revision(stored: &Value, owner: &Owner, extension: Option<&str>) -> Value {
-    let mut object = stored.clone();
-    let key = ObjectKey::of(stored);
+pub fn for_revision(mut object: Value, owner: &Owner, extension: Option<&str>) -> Value {
+    let key = ObjectKey::of(&object);
     // Otherwise the object could not be compared with the live one, and an apply would own `stringData` where a create
     // owned `data`.
     encode_string_data(&mut object);
@@ -136,7 +135,7 @@ mod tests {
                 "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "r"}, "rules": [],
             });
             role.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            for_revision(&role, &owner, None)["rules"].is_array()
+            for_revision(role.clone(), &owner, None)["rules"].is_array()
         };
         let (rbac, aggregated) = ("rbac.authorization.k8s.io", json!({"aggregationRule": {}}));
         assert!(!role("ClusterRole", rbac, aggregated.clone()));
@@ -197,7 +196,7 @@ mod tests {
             revision: 3,
             policy: DeletionPolicy::Delete,
         };
-        let object = for_revision(&stored, &owner, Some("ext"));
+        let object = for_revision(stored.clone(), &owner, Some("ext"));
         assert_eq!(
             object.pointer("/metadata/annotations/olm.operatorframework.io~1revision"),
             Some(&json!("3"))
@@ -207,7 +206,8 @@ mod tests {
             object.pointer("/metadata/labels/app.kubernetes.io~1managed-by"),
             Some(&json!(MANAGED_BY))
         );
-        let kept = for_revision(&stored, &Owner { policy: DeletionPolicy::Orphan, ..owner }, Some("ext"));
+        let kept =
+            for_revision(stored.clone(), &Owner { policy: DeletionPolicy::Orphan, ..owner }, Some("ext"));
         assert_eq!(
             kept.pointer("/metadata/annotations/olm.operatorframework.io~1owner-uid"),
             Some(&json!("u"))
@@ -228,7 +228,7 @@ mod tests {
         let secret = |fields: Value| {
             let mut stored = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
             stored.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-            let written = for_revision(&stored, &owner, None);
+            let written = for_revision(stored.clone(), &owner, None);
             (written["data"].clone(), written.get("stringData").cloned())
         };
         let both = json!({"data": {"a": "MQ==", "b": "Mg=="}, "stringData": {"b": "3"}});

@@ -133,8 +133,10 @@ pub fn object_plan(facts: &ObjectFacts<'_>) -> ObjectPlan {
     let stored = facts.desired.and_then(|desired| Some(would_be(facts.would_be?, desired)));
     let mut plan = ObjectPlan::new(key, facts.phase, before.as_ref(), stored.as_ref().or(after.as_ref()));
     // The API server's answer is no part of the digest, and not shown for an object that is created.
-    plan.after_digest = after.as_ref().map(sha256);
-    plan.content = plan.content.and(after);
+    if stored.is_some() {
+        plan.after_digest = after.as_ref().map(sha256);
+        plan.content = plan.content.and(after);
+    }
     plan.note.clone_from(&facts.note);
     if let (Some(_), Found::Unknown(why)) = (facts.desired, &facts.found) {
         (plan.change, plan.fields) = (Change::Unknown, Vec::new());

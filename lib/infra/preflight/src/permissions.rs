@@ -46,15 +46,26 @@ pub async fn missing_permissions(
     verbs: Verbs<'_>,
 ) -> Result<Vec<Permission>, String> {
     let targets = targets(discovery, objects).await?;
-    let held = held(client, &targets).await?;
-    let roles = referred_roles(controller, &targets).await?;
-    let mut needed = match verbs {
-        Verbs::Managed(revision) => olm_rbac::needed(&targets, revision),
-        Verbs::Written => olm_rbac::needed_to_write(&targets),
+    let asked = tokio::try_join!(referred_roles(controller, &targets), review(client, NO_NAMESPACE));
+    let (roles, cluster) = asked?;
+    let missing = |held: &Held| {
+        let mut needed = match verbs {
+            Verbs::Managed(revision) => olm_rbac::needed(&targets, revision),
+            Verbs::Written => olm_rbac::needed_to_write(&targets),
+        };
+        needed.extend(olm_rbac::escalation_rules(&targets, held, &roles));
+        olm_rbac::missing(&needed, held)
     };
-    needed.extend(olm_rbac::escalation_rules(&targets, &held, &roles));
-    let missing = olm_rbac::missing(&needed, &held);
-    confirmed(client, missing).await
+    let mut held = Held { cluster, ..Held::default() };
+    // Who has all of it in the whole cluster needs nothing in a namespace.
+    if !missing(&held).is_empty() {
+        let namespaces = targets.iter().map(|target| target.namespace.as_str());
+        let namespaces: BTreeSet<&str> = namespaces.filter(|namespace| !namespace.is_empty()).collect();
+        for namespace in namespaces {
+            held.namespaces.insert(namespace.to_owned(), review(client, namespace).await?);
+        }
+    }
+    confirmed(client, missing(&held)).await
 }
 
 /// The resource of each object; kinds that CRDs among the objects define are known from these.
@@ -86,16 +97,6 @@ fn unknown_kind(key: &ObjectKey) -> String {
         key.api_version(),
         key.name
     )
-}
-
-async fn held(client: &Client, targets: &[Target<'_>]) -> Result<Held, String> {
-    let namespaces: BTreeSet<&str> =
-        targets.iter().map(|t| t.namespace.as_str()).filter(|n| !n.is_empty()).collect();
-    let mut held = Held { cluster: review(client, NO_NAMESPACE).await?, ..Held::default() };
-    for namespace in namespaces {
-        held.namespaces.insert(namespace.to_owned(), review(client, namespace).await?);
-    }
-    Ok(held)
 }
 
 async fn review(client: &Client, namespace: &str) -> Result<Vec<Rule>, String> {

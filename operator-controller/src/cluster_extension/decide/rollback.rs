@@ -31,7 +31,7 @@ use olm_runtime::{api_text, bounded};
 use serde_json::{Value, json};
 
 use super::{
-    Decision, dependencies,
+    Decision, content_digest, dependencies,
     dependencies::Required,
     hold,
     resolve::{self, Chosen},
@@ -46,7 +46,7 @@ use crate::{
         plan::{self, Contents, Draft, crds::definitions},
         report::{Cause, Report, StepError},
     },
-    cluster_object_set::content::{self, ContentError, Item, LoadedPhase},
+    cluster_object_set::content::{self, ContentError, LoadedPhase},
 };
 
 /// Most revisions that are named to choose from.
@@ -175,9 +175,11 @@ pub(crate) async fn bring_back(
     // With the old digests the revision stays when the resolution comes to the same bundle afterwards. For one
     // that has none, any that no resolution comes to will do.
     let unresolved = || sha256(&json!(["rolled back to", target.uid]));
+    let phases = assign(with_crds(objects, installed));
     let draft = Draft {
         bundle: chosen.bundle,
-        phases: assign(with_crds(objects, installed)),
+        content_digest: content_digest(&phases),
+        phases,
         inputs_digest: recorded(INPUTS_DIGEST_ANNOTATION).unwrap_or_else(unresolved),
         rendered_digest: target.rendered_digest().map_or_else(unresolved, str::to_owned),
         catalog: chosen.catalog,
@@ -210,7 +212,7 @@ async fn objects(
 ) -> Result<Vec<Value>, ContentError> {
     let phases = content::load(set, &cx.contents, account).await?;
     content::verify(set, &content::digests(&phases))?;
-    Ok(phases.into_iter().flat_map(|phase| phase.items).map(Item::into_object).collect())
+    Ok(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.to_object()).collect())
 }
 
 async fn content_is_gone(
@@ -254,7 +256,7 @@ async fn installed_crds(
     revisions: &Revisions,
 ) -> Result<BTreeMap<String, Value>, String> {
     let crds = |phases: Vec<LoadedPhase>| {
-        definitions(phases.into_iter().flat_map(|phase| phase.items).map(Item::into_object))
+        definitions(phases.into_iter().flat_map(|phase| phase.items).map(|item| item.to_object()))
     };
     let of_revisions: BTreeMap<i64, BTreeMap<String, Value>> =
         contents.into_iter().map(|(number, phases)| (number, crds(phases))).collect();

@@ -150,7 +150,7 @@ pub(crate) struct Identity {
     /// UID of the ServiceAccount, if it exists.
     pub(crate) service_account: Option<String>,
     /// The value of the annotation, if it is another one than before.
-    to_write: Option<String>,
+    pub(crate) to_write: Option<String>,
     /// Whether the controller may act as the ServiceAccount. If not, admission does not let it write the record either.
     can_act: bool,
 }

@@ -37,11 +37,9 @@ pub(super) async fn missing(
         Err(why) => return (Section::unknown(why), None),
         Ok(client) => client,
     };
-    let mut written = phases.to_vec();
-    if draft.certificate_provider == Some(CertificateProvider::BuiltIn) {
-        written.push(webhook_certificates::secrets(phases));
-    }
-    let objects: Vec<_> = written.iter().flat_map(|phase| &phase.objects).collect();
+    let is_built_in = draft.certificate_provider == Some(CertificateProvider::BuiltIn);
+    let certificates = is_built_in.then(|| webhook_certificates::secrets(phases));
+    let objects: Vec<_> = phases.iter().chain(&certificates).flat_map(|phase| &phase.objects).collect();
     let verbs = preflight::Verbs::Managed(revision);
     match preflight::missing_permissions(client, &cx.controller(), &cx.discovery, &objects, verbs).await {
         Err(why) => {

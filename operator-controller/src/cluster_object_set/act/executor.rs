@@ -51,6 +51,8 @@ pub(crate) struct Executor<'a> {
     crd_changes: CrdChanges,
     /// Whether the revision has not rolled out yet and nothing is known to be in its way.
     rolling_out: bool,
+    /// Whether nothing was reported of the revision yet, and there is none before it: it finds nothing of its own.
+    is_new: bool,
     /// Whether the revision has missed its deadline.
     late: bool,
     /// Name of the CRD that comes before everything else, until the revision has rolled out.
@@ -121,6 +123,7 @@ impl<'a> Executor<'a> {
                 revision: set.spec.revision,
                 policy: policy(set),
             },
+            is_new: siblings.is_alone() && set.status.as_ref().is_none_or(|s| s.conditions.is_empty()),
             siblings,
             extension: set.labels().get(OWNER_NAME_LABEL).map(String::as_str),
             probes: &set.spec.progression_probes,
@@ -187,7 +190,7 @@ impl<'a> Executor<'a> {
         {
             return Ok((health(check.clone()), false));
         }
-        let desired = for_revision(item.object(), &self.owner, self.extension);
+        let desired = for_revision(item.to_object(), &self.owner, self.extension);
         let injection = injection.as_ref();
         let shown = match &seen {
             Seen::Present { resource_version, .. } => Some(resource_version.as_str()),
@@ -197,7 +200,8 @@ impl<'a> Executor<'a> {
             Target { api: kind.api(&self.client, &key.namespace), key, desired: &desired, injection };
         let applied = check.as_ref().and_then(|check| check.applied.clone());
         // What its kind's watch does not show is created without asking first whether it exists.
-        let is_new = self.rolling_out && check.is_none() && seen == Seen::Absent;
+        let is_absent = seen == Seen::Absent || self.is_new && seen == Seen::Unknown;
+        let is_new = self.rolling_out && check.is_none() && is_absent;
         let created = if is_new { Some(target.create().await) } else { None };
         let Step { current, written, changed } = match created {
             Some(Ok(current)) => Step { current, written: true, changed: true },
@@ -471,9 +475,8 @@ mod tests {
         let waits = ["Object ConfigMap.v1 f: waits for its kind"];
         assert_eq!(of(&[&healthy, &waiting]), incomplete(&[], &waits, false));
         assert_eq!(of(&[&waiting, &second]), incomplete(&["Object ConfigMap.v1 c: z"], &waits, false));
-        let deleting = object("g", State::Deleting);
         let waits = ["Object ConfigMap.v1 g: is being deleted, and will be created again afterwards"];
-        assert_eq!(of(&[&healthy, &deleting]), incomplete(&[], &waits, true));
+        assert_eq!(of(&[&healthy, &object("g", State::Deleting)]), incomplete(&[], &waits, true));
         let stuck = |message: &str, obstacle| Outcome::Stuck { message: message.into(), obstacle };
         assert_eq!(
             of(&[&unhealthy, &collision]),

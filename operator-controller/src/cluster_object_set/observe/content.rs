@@ -50,16 +50,18 @@ impl Item {
 
     /// The object as it is stored.
     pub(crate) fn object(&self) -> &Value {
-        self.object.get_or_init(|| {
-            let packed = self.packed.as_ref().and_then(|(data, key)| data.get(key));
-            // What is known was found out by unpacking these very bytes.
-            packed.and_then(|packed| unpack(&packed.bytes).ok()).unwrap_or_default()
-        })
+        self.object.get_or_init(|| self.unpacked())
     }
 
-    pub(crate) fn into_object(self) -> Value {
-        self.object();
-        self.object.into_inner().unwrap_or_default()
+    /// The same, for who changes it.
+    pub(crate) fn to_object(&self) -> Value {
+        self.object.get().cloned().unwrap_or_else(|| self.unpacked())
+    }
+
+    fn unpacked(&self) -> Value {
+        let packed = self.packed.as_ref().and_then(|(data, key)| data.get(key));
+        // What is known was found out by unpacking these very bytes.
+        packed.and_then(|packed| unpack(&packed.bytes).ok()).unwrap_or_default()
     }
 }
 
@@ -444,7 +446,7 @@ mod tests {
         assert!(first.object.get().is_some() && again.object.get().is_none());
         assert_eq!(again.known.key, ObjectKey::of(&object));
         assert_eq!(again.known.digest, first.known.digest);
-        assert_eq!((again.object(), again.clone().into_object()), (&object, object.clone()));
+        assert_eq!((again.object(), again.clone().to_object()), (&object, object.clone()));
     }
 
     #[test]

@@ -26,6 +26,13 @@ pub(crate) struct Siblings {
     pub(crate) present: Option<BTreeSet<String>>,
 }
 
+impl Siblings {
+    /// Whether there is no other revision of the extension.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.known.iter().all(|sibling| sibling.revision == BEFORE_REVISIONS)
+    }
+}
+
 /// Those that the watch shows.
 pub(crate) fn known(cx: &Context, set: &ClusterObjectSet) -> Siblings {
     let state = cx.sets.state();

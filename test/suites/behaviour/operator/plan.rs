@@ -282,6 +282,8 @@ async fn a_plan_asks_once_for_each_object_and_reads_only_what_is_there() -> Resu
     let first = Asked::until_revision(&scenario, mark, 1)?;
     // A binding whose role is not there yet: the dry-run says nothing about it.
     ensure!((first.dry_runs, first.reads.len()) == (OBJECTS, 1), "{first:?}");
+    // Finalizers and all records come in one write, and what nobody can have made yet is created without a look.
+    ensure!((first.patches, first.missed) == (1, 0), "{first:?}");
     let mark = world.cluster.audit_mark()?;
     scenario.upgrade("1.1.0").await?;
     let second = Asked::until_revision(&scenario, mark, 2)?;
@@ -291,11 +293,17 @@ async fn a_plan_asks_once_for_each_object_and_reads_only_what_is_there() -> Resu
     scenario.delete_extension().await
 }
 
-/// What the scenario's account was used for before a revision was written.
+/// What was asked for a revision.
 #[derive(Debug)]
 struct Asked {
+    /// Dry runs of the scenario's account before the revision was written.
     dry_runs: usize,
+    /// What the account read before.
     reads: Vec<String>,
+    /// Patches of the extension before.
+    patches: usize,
+    /// How often the account read afterwards what does not exist.
+    missed: usize,
 }
 
 impl Asked {
@@ -309,7 +317,17 @@ impl Asked {
         let written = events.iter().find(is_write).context("the revision's first write")?;
         let is_before = |event: &&AuditEvent| event.user == account && event.received < written.received;
         let asked: Vec<_> = events.iter().filter(is_before).collect();
+        let is_patch = |event: &&AuditEvent| {
+            event.resource == "clusterextensions"
+                && event.verb == "patch"
+                && event.received < written.received
+        };
+        let is_missed = |event: &&AuditEvent| {
+            event.user == account && event.code == 404 && event.received > written.received
+        };
         Ok(Self {
+            patches: events.iter().filter(is_patch).count(),
+            missed: events.iter().filter(is_missed).count(),
             dry_runs: asked.iter().filter(|event| event.is_dry_run()).count(),
             reads: asked.iter().filter(|event| event.verb == "get").map(|event| event.name.clone()).collect(),
         })
