@@ -131,7 +131,7 @@ impl Fetcher {
             (catalog, generation, files)
         });
         let (catalog, generation, files) = installed.await?;
-        // Large spool files take a while to be freed, which nobody waits for.
+        // Large spool files take a while to be freed, after the catalog is served.
         drop(tokio::task::spawn_blocking(move || drop(files)));
         let generation = generation.map_err(CatalogdError::Store)?;
         tracing::info!(

@@ -86,8 +86,7 @@ pub(crate) async fn survey<'k>(
     let mut firsts: BTreeMap<_, _> = concurrently(REQUESTS, firsts.collect()).await.into_iter().collect();
     let mut unknown = Vec::new();
     for ((api_version, kind), keys) in by_kind {
-        let first = firsts.remove(&(api_version.clone(), kind.clone()));
-        let answer = match first {
+        let answer = match firsts.remove(&(api_version.clone(), kind.clone())) {
             Some(answer) => answer,
             None => discovery.kind(&api_version, &kind).await,
         };

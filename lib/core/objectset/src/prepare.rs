@@ -135,7 +135,7 @@ mod tests {
                 "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": {"name": "r"}, "rules": [],
             });
             role.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            for_revision(role.clone(), &owner, None)["rules"].is_array()
+            for_revision(role, &owner, None)["rules"].is_array()
         };
         let (rbac, aggregated) = ("rbac.authorization.k8s.io", json!({"aggregationRule": {}}));
         assert!(!role("ClusterRole", rbac, aggregated.clone()));
@@ -206,8 +206,7 @@ mod tests {
             object.pointer("/metadata/labels/app.kubernetes.io~1managed-by"),
             Some(&json!(MANAGED_BY))
         );
-        let kept =
-            for_revision(stored.clone(), &Owner { policy: DeletionPolicy::Orphan, ..owner }, Some("ext"));
+        let kept = for_revision(stored, &Owner { policy: DeletionPolicy::Orphan, ..owner }, Some("ext"));
         assert_eq!(
             kept.pointer("/metadata/annotations/olm.operatorframework.io~1owner-uid"),
             Some(&json!("u"))
@@ -228,7 +227,7 @@ mod tests {
         let secret = |fields: Value| {
             let mut stored = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
             stored.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-            let written = for_revision(stored.clone(), &owner, None);
+            let written = for_revision(stored, &owner, None);
             (written["data"].clone(), written.get("stringData").cloned())
         };
         let both = json!({"data": {"a": "MQ==", "b": "Mg=="}, "stringData": {"b": "3"}});

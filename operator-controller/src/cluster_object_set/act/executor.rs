@@ -52,7 +52,7 @@ pub(crate) struct Executor<'a> {
     /// Whether the revision has not rolled out yet and nothing is known to be in its way.
     rolling_out: bool,
     /// Whether nothing was reported of the revision yet, and there is none before it: it finds nothing of its own.
-    is_new: bool,
+    is_beginning: bool,
     /// Whether the revision has missed its deadline.
     late: bool,
     /// Name of the CRD that comes before everything else, until the revision has rolled out.
@@ -123,7 +123,7 @@ impl<'a> Executor<'a> {
                 revision: set.spec.revision,
                 policy: policy(set),
             },
-            is_new: siblings.is_alone() && set.status.as_ref().is_none_or(|s| s.conditions.is_empty()),
+            is_beginning: siblings.is_alone() && set.status.as_ref().is_none_or(|s| s.conditions.is_empty()),
             siblings,
             extension: set.labels().get(OWNER_NAME_LABEL).map(String::as_str),
             probes: &set.spec.progression_probes,
@@ -200,7 +200,7 @@ impl<'a> Executor<'a> {
             Target { api: kind.api(&self.client, &key.namespace), key, desired: &desired, injection };
         let applied = check.as_ref().and_then(|check| check.applied.clone());
         // What its kind's watch does not show is created without asking first whether it exists.
-        let is_absent = seen == Seen::Absent || self.is_new && seen == Seen::Unknown;
+        let is_absent = seen == Seen::Absent || self.is_beginning && seen == Seen::Unknown;
         let is_new = self.rolling_out && check.is_none() && is_absent;
         let created = if is_new { Some(target.create().await) } else { None };
         let Step { current, written, changed } = match created {

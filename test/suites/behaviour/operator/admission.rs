@@ -127,8 +127,8 @@ async fn accounts_are_used_only_by_who_may_use_them() -> Result<()> {
     allow(&scenario, "serviceaccounts", "impersonate").await?;
     let named = extension(&scenario, Some(ACCOUNT));
     // The authorizer learns of new roles by a watch.
-    let told = async || objection::<ClusterExtension>(&tenant, &named).await;
-    eventually("the right to impersonate to be enough", told, Option::is_none).await?;
+    let objected = async || objection::<ClusterExtension>(&tenant, &named).await;
+    eventually("the right to impersonate to be enough", objected, Option::is_none).await?;
     let annotations = json!({SERVICE_ACCOUNT_NAME_ANNOTATION: ACCOUNT, SERVICE_ACCOUNT_NAMESPACE_ANNOTATION: scenario.name});
     let set = object_set(&scenario, &annotations, &json!({}));
     ensure!(objection::<ClusterObjectSet>(&tenant, &set).await?.is_none(), "and so for revisions");

@@ -48,8 +48,8 @@ async fn tenant(scenario: &Scenario<'_>) -> Result<Client> {
                         "resources": ["clusterextensions"]}]);
     let (_, client) = scenario.user("tenant", rules).await?;
     let harmless = json!({"metadata": {"labels": {"team": "a"}}});
-    let told = async || objection(&client, &scenario.name, &harmless).await;
-    eventually("the tenant to have its rights", told, Option::is_none).await?;
+    let objected = async || objection(&client, &scenario.name, &harmless).await;
+    eventually("the tenant to have its rights", objected, Option::is_none).await?;
     Ok(client)
 }
 

@@ -102,8 +102,8 @@ async fn approved_from_the_beginning(scenario: &Scenario<'_>) -> Result<()> {
     let rules = json!([on_extensions(&["create", "get"], &[]), use_of_accounts()]);
     let (_, creator) = scenario.user("creator", rules).await?;
     let mut new = extension(scenario, Some(ACCOUNT));
-    let told = async || objection::<ClusterExtension>(&creator, &new).await;
-    eventually("the creator's permissions to count", told, Option::is_none).await?;
+    let objected = async || objection::<ClusterExtension>(&creator, &new).await;
+    eventually("the creator's permissions to count", objected, Option::is_none).await?;
     new["metadata"]["annotations"] = json!({APPROVED_PLAN_ANNOTATION: digest("a")});
     wants(objection::<ClusterExtension>(&creator, &new).await?.as_deref(), NOT_APPROVER)
 }

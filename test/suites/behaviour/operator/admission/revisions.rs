@@ -90,8 +90,8 @@ async fn nobody_but_the_controller_makes_revisions() -> Result<()> {
     let uid = scenario.extensions().get(&scenario.name).await?.uid().context("no UID")?;
 
     // The authorizer learns of new roles by a watch.
-    let told = async || objection::<ClusterObjectSet>(&attacker, &set(&scenario, "plain", 9)).await;
-    eventually("a set without a claim to be accepted", told, Option::is_none).await?;
+    let objected = async || objection::<ClusterObjectSet>(&attacker, &set(&scenario, "plain", 9)).await;
+    eventually("a set without a claim to be accepted", objected, Option::is_none).await?;
     for (how, claim) in claims(&scenario, &uid) {
         let told = objection::<ClusterObjectSet>(&attacker, &claim).await?;
         wants(told.as_deref(), REFUSED).with_context(|| how.to_owned())?;
