@@ -4,15 +4,11 @@
 //! into the index and cut down to its record. The order is upstream's: files in walk order, documents
 //! in file order. Everything is written into a folder that is not read yet.
 
-use std::{
-    fs::File,
-    io::{self, Write},
-    path::Path,
-};
+use std::{fs::File, io, path::Path};
 
-use flate2::Crc;
+use flate2::CrcWriter;
 use olm_fbc::{CatalogFiles, FbcError, FileError, Index, Meta, MetaReader, content_paths};
-use olm_image::{DiskBudget, DiskCharge};
+use olm_image::{DiskBudget, DiskCharge, WriteBehind};
 use olm_text::{cut, one_line};
 use olm_yaml::RepairBudget;
 use thiserror::Error;
@@ -27,7 +23,7 @@ pub(crate) const INDEX_FILE: &str = "index";
 pub(crate) const RECORDS_FILE: &str = "packages";
 
 /// Written out at this size.
-const BUFFER_BYTES: usize = 256 << 10;
+const BUFFER_BYTES: usize = 128 << 10;
 
 /// Why an image's files did not become a catalog.
 #[derive(Debug, Error)]
@@ -148,7 +144,7 @@ impl Sink {
             self.index.push_record(meta.envelope.subject(), length).map_err(content)?;
         }
         self.records.flush(BUFFER_BYTES)?;
-        if self.lines.sum.bytes > CATALOG_BYTES_MAX {
+        if self.lines.bytes > CATALOG_BYTES_MAX {
             return Err(IngestError::TooLarge { limit: CATALOG_BYTES_MAX });
         }
         Ok(())
@@ -157,55 +153,56 @@ impl Sink {
 
 struct Writer {
     name: &'static str,
-    file: File,
+    file: WriteBehind<CrcWriter<File>>,
     buffer: Vec<u8>,
-    crc: Crc,
-    sum: FileSum,
+    bytes: u64,
     charge: DiskCharge,
 }
 
 impl Writer {
     fn create(folder: &Path, name: &'static str, disk: &DiskBudget) -> Result<Self, IngestError> {
-        let file = File::create_new(folder.join(name))
-            .map_err(|source| IngestError::Write { file: name.into(), source })?;
-        let charge = disk.empty();
-        Ok(Self { name, file, buffer: Vec::new(), crc: Crc::new(), sum: FileSum::default(), charge })
+        let file = File::create_new(folder.join(name)).map_err(|source| failed(name, source))?;
+        let (file, charge) = (WriteBehind::new(CrcWriter::new(file)), disk.empty());
+        Ok(Self { name, file, buffer: Vec::new(), bytes: 0, charge })
     }
 
-    /// Takes bytes in; long ones go to the file directly, so that the buffer never grows with them.
-    fn push(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
-        if self.buffer.len() + bytes.len() > BUFFER_BYTES {
+    /// Takes bytes in; long ones in parts, so that the buffer never grows with them.
+    fn push(&mut self, mut bytes: &[u8]) -> Result<(), IngestError> {
+        while self.buffer.len() + bytes.len() > BUFFER_BYTES {
+            let (part, rest) = bytes.split_at(BUFFER_BYTES.saturating_sub(self.buffer.len()));
+            self.buffer.extend_from_slice(part);
             self.flush(0)?;
-        }
-        if bytes.len() > BUFFER_BYTES {
-            return self.write(bytes);
+            bytes = rest;
         }
         self.buffer.extend_from_slice(bytes);
         Ok(())
     }
 
+    /// Hands the buffer over to be written if it has as many bytes as the threshold.
     fn flush(&mut self, threshold: usize) -> Result<(), IngestError> {
-        if self.buffer.len() >= threshold {
-            let buffer = std::mem::take(&mut self.buffer);
-            self.write(&buffer)?;
-            self.buffer = buffer;
-            self.buffer.clear();
+        if self.buffer.len() < threshold {
+            return Ok(());
         }
-        Ok(())
+        let room = self.take_in();
+        room.and_then(|()| self.file.write(&mut self.buffer)).map_err(|source| failed(self.name, source))
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), IngestError> {
-        self.crc.update(bytes);
-        self.sum.bytes += bytes.len() as u64;
-        let room = self.charge.grow(bytes.len() as u64).map_err(io::Error::from);
-        let written = room.and_then(|()| self.file.write_all(bytes));
-        written.map_err(|source| IngestError::Write { file: self.name.into(), source })
+    /// Counts what is in the buffer as written, if there is room for it.
+    fn take_in(&mut self) -> io::Result<()> {
+        let bytes = self.buffer.len() as u64;
+        self.bytes += bytes;
+        Ok(self.charge.grow(bytes)?)
     }
 
     fn finish(mut self, charge: &mut DiskCharge) -> Result<FileSum, IngestError> {
-        self.flush(0)?;
+        let room = self.take_in();
+        let file = room.and_then(|()| self.file.finish(&self.buffer));
+        let file = file.map_err(|source| failed(self.name, source))?;
         charge.merge(self.charge);
-        self.sum.crc32 = self.crc.sum();
-        Ok(self.sum)
+        Ok(FileSum { bytes: self.bytes, crc32: file.crc().sum() })
     }
+}
+
+fn failed(name: &str, source: io::Error) -> IngestError {
+    IngestError::Write { file: name.to_owned(), source }
 }

@@ -297,9 +297,7 @@ fn find_separator(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 fn line_feeds(bytes: &[u8]) -> u64 {
-    // As many as a byte can count at a time, which the compiler makes vectors of.
-    let of_some = |some: &[u8]| u64::from(some.iter().map(|&byte| u8::from(byte == b'\n')).sum::<u8>());
-    bytes.chunks(u8::MAX.into()).map(of_some).sum()
+    memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
 #[cfg(test)]

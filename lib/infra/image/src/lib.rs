@@ -33,6 +33,7 @@ mod spool;
 mod tree;
 mod unpacking;
 mod whiteout;
+mod write_behind;
 
 pub use archive::ArchiveError;
 pub use blob::BlobError;
@@ -65,3 +66,4 @@ pub use registry::{
 pub use select::{Refusal, Select};
 pub use spool::{FileReader, Spool};
 pub use tree::TreeError;
+pub use write_behind::WriteBehind;

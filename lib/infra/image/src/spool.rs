@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write as _},
+    io::{self, Read},
     os::unix::fs::FileExt as _,
     path::PathBuf,
     sync::Arc,
@@ -15,10 +15,11 @@ use crate::{
     disk::{DiskBudget, DiskCharge},
     limits::SPOOL_MEMORY_BYTES_MAX,
     puller::Puller,
+    write_behind::WriteBehind,
 };
 
 /// Bytes gathered before they are written to the file.
-const WRITE_BUFFER_BYTES: usize = 256 << 10;
+const WRITE_BUFFER_BYTES: usize = 128 << 10;
 
 /// Where a file's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub struct Spool {
     memory_max: usize,
     /// Everything, or what was not written to the file yet.
     pending: Vec<u8>,
-    file: Option<File>,
+    file: Option<WriteBehind<File>>,
     written: u64,
     /// Of what is in the file.
     charge: DiskCharge,
@@ -63,13 +64,13 @@ impl Spool {
         self.charge.grow(self.pending.len() as u64)?;
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => tempfile::tempfile_in(&self.folder)?,
+            None => WriteBehind::new(tempfile::tempfile_in(&self.folder)?),
         };
-        file.write_all(&self.pending)?;
-        self.file = Some(file);
         self.written += self.pending.len() as u64;
-        self.pending.clear();
+        file.write(&mut self.pending)?;
+        // The first piece had what stayed in memory until then.
         self.pending.shrink_to(2 * WRITE_BUFFER_BYTES);
+        self.file = Some(file);
         Ok(())
     }
 
@@ -81,9 +82,11 @@ impl Spool {
             return Ok(());
         }
         self.pending.clear();
-        if let Some(file) = &mut self.file {
+        if let Some(file) = self.file.take() {
+            let mut file = file.finish(&[])?;
             file.set_len(length)?;
-            io::Seek::seek(file, io::SeekFrom::Start(length))?;
+            io::Seek::seek(&mut file, io::SeekFrom::Start(length))?;
+            self.file = Some(WriteBehind::new(file));
         }
         self.written = length;
         self.charge.shrink_to(length);
@@ -100,13 +103,10 @@ impl Spool {
     }
 
     pub(crate) fn finish(mut self) -> io::Result<Content> {
-        if self.file.is_some() {
-            self.flush()?;
-        }
-        Ok(match self.file {
-            Some(file) => Content::File(Arc::new(SpoolFile { file, _charge: self.charge })),
-            None => Content::Memory(self.pending.into()),
-        })
+        let Some(file) = self.file else { return Ok(Content::Memory(self.pending.into())) };
+        self.charge.grow(self.pending.len() as u64)?;
+        let file = file.finish(&self.pending)?;
+        Ok(Content::File(Arc::new(SpoolFile { file, _charge: self.charge })))
     }
 }
 

@@ -223,7 +223,11 @@ impl Canonicalizer {
     fn sort(&mut self, body: usize, first: usize) {
         let mut members = self.open.split_off(first);
         members.sort_by(|a, b| order(&self.line[a.key()], &self.line[b.key()]));
+        // The document itself, of which all is copied, is not copied back.
+        let is_document = body == 1;
+        let kept = if is_document { 0 } else { body };
         self.scratch.clear();
+        self.scratch.extend_from_slice(&self.line[kept..body]);
         for (at, member) in members.iter().enumerate() {
             let last_of_its_key = members
                 .get(at + 1)
@@ -234,7 +238,7 @@ impl Canonicalizer {
             if self.open.len() > first {
                 self.scratch.push(b',');
             }
-            let start = body + self.scratch.len();
+            let start = kept + self.scratch.len();
             self.scratch.extend_from_slice(&self.line[member.start..member.end]);
             self.open.push(Member {
                 start,
@@ -242,8 +246,12 @@ impl Canonicalizer {
                 end: start + (member.end - member.start),
             });
         }
-        self.line.truncate(body);
-        self.line.extend_from_slice(&self.scratch);
+        if is_document {
+            std::mem::swap(&mut self.line, &mut self.scratch);
+        } else {
+            self.line.truncate(body);
+            self.line.extend_from_slice(&self.scratch);
+        }
     }
 }
 
