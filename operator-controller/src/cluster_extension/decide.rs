@@ -111,10 +111,11 @@ async fn by_catalogs(cx: &Context, observed: &Observed<'_>, report: Report) -> (
             return Ok(Decision::Hold(Box::new(held)));
         }
         chosen.bundle.check_name().map_err(failed)?;
-        let (rendered, memory) = match content::content(cx, observed, &chosen.bundle).await.map_err(failed)? {
-            Content::Rendered(rendered, memory) => (rendered, memory),
-            Content::Missing(outcome) => return Ok(Decision::Wait(outcome)),
-        };
+        let (mut rendered, memory) =
+            match content::content(cx, observed, &chosen.bundle).await.map_err(failed)? {
+                Content::Rendered(rendered, memory) => (rendered, memory),
+                Content::Missing(outcome) => return Ok(Decision::Wait(outcome)),
+            };
         let declared = declared(&rendered).map_err(failed)?;
         let dependencies = match dependencies::require(cx, observed, &chosen, &declared).await? {
             Required::Met(note) => {
@@ -123,7 +124,9 @@ async fn by_catalogs(cx: &Context, observed: &Observed<'_>, report: Report) -> (
             }
             Required::After(dependencies) => Some(*dependencies),
         };
-        let phases = phases(observed.extension, &rendered, &chosen.bundle).map_err(failed)?;
+        let objects = std::mem::take(&mut rendered.objects);
+        let phases = prepared(&observed.extension.name_any(), &chosen.bundle, objects.into_iter())
+            .map_err(|error| failed(Cause::terminal(error)))?;
         let content = content_digest(&phases);
         let digest = rendered_digest(observed.extension, &content);
         if let Some(latest) = latest.filter(|latest| holds(observed.extension, latest, &digest, &phases))
@@ -188,16 +191,6 @@ async fn check_kubernetes(cx: &Context, chosen: &Chosen, rendered: &Rendered) ->
         suits.map_err(Cause::transient).and_then(|suits| suits.map_err(Cause::terminal))?;
     }
     Ok(())
-}
-
-/// The objects of a bundle by phase.
-fn phases(
-    extension: &ClusterExtension,
-    rendered: &Rendered,
-    bundle: &BundleRecord,
-) -> Result<Vec<Phase>, Cause> {
-    let objects = rendered.objects.iter().cloned();
-    prepared(&extension.name_any(), bundle, objects).map_err(Cause::terminal)
 }
 
 /// The digest of a revision with this content. A reinstallation that was asked for makes it another one.

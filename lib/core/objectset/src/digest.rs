@@ -9,10 +9,16 @@ use sha2::{Digest, Sha256};
 ///
 /// It is the JSON that operator-controller hashes, so that revisions which it has recorded are recognised.
 pub fn phase_digest<'a>(name: &str, objects: impl IntoIterator<Item = &'a Value>) -> String {
+    let mut hash = Sha256::new();
+    hash.update(format!(r#"{{"name":{},"objects":["#, marshal(&json!(name))));
     // Object by object: a phase may be large, and is not copied to be hashed.
-    let objects: Vec<String> = objects.into_iter().map(marshal).collect();
-    let text = format!(r#"{{"name":{},"objects":[{}]}}"#, marshal(&json!(name)), objects.join(","));
-    format!("sha256:{}", hex(&Sha256::digest(text.as_bytes())))
+    for (at, object) in objects.into_iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        hash.update(comma);
+        hash.update(marshal(object));
+    }
+    hash.update("]}");
+    format!("sha256:{}", hex(&hash.finalize()))
 }
 
 /// Digest of a revision's content: of the names of its phases and their digests, in order.

@@ -84,8 +84,18 @@ pub(super) async fn objects(
 /// second.
 pub(super) fn costliest(phases: &[Phase]) -> Option<String> {
     let sized = definitions(pairs(phases).map(|(_, object)| object)).into_iter();
-    let sized = sized.map(|(name, crd)| (crd.to_string().len(), name));
+    let sized = sized.map(|(name, crd)| (length(crd), name));
     sized.filter(|(bytes, _)| *bytes >= COSTLY_BYTES).max().map(|(_, name)| name)
+}
+
+/// About how many bytes a value has as JSON, without writing it.
+fn length(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(length).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + 3 + length(value)).sum(),
+        Value::String(text) => text.len() + 2,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+    }
 }
 
 /// A sentence about an object that has another owner.

@@ -3,8 +3,9 @@
 //!
 //! Certificates of the `--pull-cas-dir` kind are read from a folder: `*.crt` are added to the system's
 //! authorities, `*.cert` with `*.key` are client certificates. The folder is looked at for every
-//! request, and so are the files that `SSL_CERT_FILE` and `SSL_CERT_DIR` name; new clients are made when something
-//! changed there. An unusable certificate, or a folder without any, is an error, never ignored.
+//! request, and once a second so are the files that `SSL_CERT_FILE` and `SSL_CERT_DIR` name, which may be hundreds; new
+//! clients are made when something changed there. An unusable certificate, or a folder without any, is an error, never
+//! ignored.
 
 use std::{
     collections::HashMap,
@@ -13,6 +14,7 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -36,11 +38,16 @@ mod verifier;
 
 use verifier::Verifier;
 
+/// How long it is known how the system's files look.
+const LOOK_SPACING: Duration = Duration::from_secs(1);
+
 /// Makes and keeps the clients.
 pub(super) struct Clients {
     folder: Option<PathBuf>,
     /// Files and folders that the environment names as the system's authorities.
     system: Vec<PathBuf>,
+    /// How they looked, and when.
+    looks: Mutex<Option<(Instant, String)>>,
     proxies: Arc<[String]>,
     timeouts: Timeouts,
     made: Mutex<Made>,
@@ -66,7 +73,8 @@ struct Material {
 
 impl Clients {
     pub(super) fn new(folder: Option<PathBuf>, timeouts: Timeouts) -> Self {
-        Self { folder, system: system(), proxies: proxies(), timeouts, made: Mutex::default() }
+        let (looks, made) = (Mutex::default(), Mutex::default());
+        Self { folder, system: system(), looks, proxies: proxies(), timeouts, made }
     }
 
     /// What may be dialled for the registry at a host, which may have a port.
@@ -86,7 +94,7 @@ impl Clients {
             Some(folder) => read(folder, &mut hasher).map_err(RegistryError::Certificates)?,
             None => Material::default(),
         };
-        look(&self.system, &mut hasher);
+        hasher.update(self.looks().as_bytes());
         let generation = Some(hasher.finish());
         let mut made = self.made.lock();
         if made.generation != generation {
@@ -111,6 +119,17 @@ impl Clients {
         }
         made.clients.insert(key, client.clone());
         Ok(client)
+    }
+
+    /// How the system's files look, or looked a moment ago.
+    fn looks(&self) -> String {
+        let mut looks = self.looks.lock();
+        if let Some((_, known)) = looks.as_ref().filter(|(at, _)| at.elapsed() < LOOK_SPACING) {
+            return known.clone();
+        }
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        look(&self.system, &mut hasher);
+        looks.insert((Instant::now(), hasher.finish().to_string())).1.clone()
     }
 
     fn build(
