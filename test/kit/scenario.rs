@@ -3,6 +3,7 @@
 mod made;
 mod seen;
 
+use k8s_openapi::api::authorization::v1::SelfSubjectRulesReview;
 use kube::core::ObjectMeta;
 
 use crate::{
@@ -14,6 +15,10 @@ use crate::{
     permissions::{allow, user},
     prelude::*,
 };
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
 
 /// One test's part of the world.
 pub struct Scenario<'a> {
@@ -43,11 +48,29 @@ impl<'a> Scenario<'a> {
         Scenario::new(World::shared().await?, base).await
     }
 
-    /// A user with these rules in the whole cluster: name and client. The authorizer learns of them by a watch.
+    /// A user with these rules in the whole cluster: name and client. The authorizer, which learns of them by a watch, knows
+    /// them.
     pub async fn user(&self, suffix: &str, rules: Value) -> Result<(String, Client)> {
         let name = format!("{}-{suffix}", self.name);
         allow(&self.client, "", &name, &rules, &user(&name)).await?;
         let client = self.world.cluster.client_for(&name, &["system:authenticated"]).await?;
+        let reviews: Api<SelfSubjectRulesReview> = Api::all(client.clone());
+        let question = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
+            "metadata": {}, "spec": {"namespace": self.name}});
+        let known = async || Ok(reviews.make(&question).await?.status);
+        eventually("the user's rules to be known", known, |status| {
+            let status = json!(status);
+            let known = items(&status["resourceRules"]).chain(items(&status["nonResourceRules"]));
+            let known: Vec<&Value> = known.collect();
+            // Rules about the same resources are joined.
+            let has = |known: &Value, rule: &Value| {
+                let mut fields = ["verbs", "resources", "nonResourceURLs"].iter();
+                fields
+                    .all(|field| items(&rule[field]).all(|item| items(&known[field]).any(|one| one == item)))
+            };
+            items(&rules).all(|rule| known.iter().any(|known| has(known, rule)))
+        })
+        .await?;
         Ok((name, client))
     }
 

@@ -121,11 +121,12 @@ async fn nothing_but_the_approved_plan_is_rolled_out_whatever_changes() -> Resul
     let gained = plans(&scenario).await?.remove(0).spec.permissions;
     ensure!(gained[0].danger.as_deref().is_some_and(|danger| danger.contains("Secrets")), "{gained:?}");
     // The CRD: a field that the new version does not know is accepted to go.
-    a_changed_crd_is_another_plan(&scenario, &digest).await?;
-
+    let digest = a_changed_crd_is_another_plan(&scenario, &digest).await?;
+    // The object is no longer in the way.
     scenario.maps().remove(EXTRA).await?;
-    scenario.annotate("reinstall", json!("finally")).await?;
-    let last = eventually_approved(&scenario).await?;
+    let last = refused_after(&scenario, &digest, EXTRA).await?;
+
+    approved_by_command(&scenario, &last).await?;
     scenario.installed("1.2.0").await?;
     let revisions = scenario.revisions().await?;
     let of = revisions.last().and_then(|set| set.annotations().get(PLAN_DIGEST_ANNOTATION).cloned());
@@ -142,8 +143,8 @@ async fn nothing_but_the_approved_plan_is_rolled_out_whatever_changes() -> Resul
     scenario.uninstall().await
 }
 
-/// A finding on the CRD is in the way first, and another plan when it is accepted.
-async fn a_changed_crd_is_another_plan(scenario: &Scenario<'_>, read: &str) -> Result<()> {
+/// A finding on the CRD is in the way first, and another plan when it is accepted; its digest.
+async fn a_changed_crd_is_another_plan(scenario: &Scenario<'_>, read: &str) -> Result<String> {
     let name = format!("widgets.{}", scenario.group());
     let mut crd = serde_json::to_value(scenario.crds().get(&name).await?)?;
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
@@ -165,35 +166,20 @@ async fn a_changed_crd_is_another_plan(scenario: &Scenario<'_>, read: &str) -> R
         plans.len() == 1 && plans.iter().all(|plan| plan.spec.digest != read && of_crd(plan))
     };
     eventually("a plan with the finding on the CRD", async || plans(scenario).await, has_finding).await?;
+    scenario.reports(Ready, |text| text.contains("CRD changes accepted by ")).await?;
     ensure!(scenario.revisions().await?.len() == 1, "something was rolled out");
-    Ok(())
+    Ok(plans(scenario).await?.pop().context("the plan is gone")?.spec.digest)
 }
 
-/// Approves what waits with `olm approve`, after `olm plan` has shown it; the digest.
-async fn eventually_approved(scenario: &Scenario<'_>) -> Result<String> {
+/// Approves what waits with `olm approve`, after `olm plan` has shown it.
+async fn approved_by_command(scenario: &Scenario<'_>, digest: &str) -> Result<()> {
     let kubeconfig = scenario.world.cluster.kubeconfig_admin();
     let wrong = format!("sha256:{}", "0".repeat(64));
     let stale = ["approve", &scenario.name, "--yes", "--digest", &wrong];
     let answer = cli::olm(&kubeconfig, &stale).await?;
     ensure!(answer.code == Some(1) && answer.errors.contains(&format!("not {wrong}")), "{}", answer.errors);
-    let mut last = String::new();
-    // What was asked for last makes another plan, perhaps after the one before it was approved.
-    olm_test::wait::until("the plan that waits to be approved", DEADLINE, async || {
-        if scenario.revisions().await?.len() > 1 {
-            return Ok(());
-        }
-        let shown = cli::olm(&kubeconfig, &["plan", &scenario.name]).await?;
-        shown.ensure(0, &["Plan of ", "to:    1.2.0", "which may read Secrets of every namespace"])?;
-        let plan = plans(scenario).await?.pop().context("no plan")?.spec;
-        // The object that was in the way is gone by now.
-        let is_extra = |object: &&olm_api::v1alpha1::PlannedObject| object.name == EXTRA;
-        let change = plan.objects.iter().find(is_extra).map(|object| object.change);
-        ensure!(change == Some(PlannedChange::Create), "{change:?}");
-        let digest = ["approve", &scenario.name, "--yes", "--digest", &plan.digest];
-        cli::olm(&kubeconfig, &digest).await?.ensure(0, &["is approved"])?;
-        last = plan.digest;
-        bail!("{last} is approved and not rolled out")
-    })
-    .await?;
-    Ok(last)
+    let shown = cli::olm(&kubeconfig, &["plan", &scenario.name]).await?;
+    shown.ensure(0, &["Plan of ", "to:    1.2.0", "which may read Secrets of every namespace"])?;
+    let approve = ["approve", &scenario.name, "--yes", "--digest", digest];
+    cli::olm(&kubeconfig, &approve).await?.ensure(0, &["is approved"])
 }
