@@ -41,7 +41,7 @@ impl<W: Write + Send + 'static> WriteBehind<W> {
             State::Failed => return Err(failed_before()),
         };
         if writing.pieces.send(mem::take(buffer)).is_err() {
-            // The thread ends before it is told to when it cannot write.
+            // The thread has ended by itself, because it could not write.
             return writing.end().and(Err(failed_before()));
         }
         *buffer = writing.written.try_recv().unwrap_or_default();

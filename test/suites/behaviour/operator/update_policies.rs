@@ -125,7 +125,8 @@ async fn nothing_but_the_approved_plan_is_rolled_out_whatever_changes() -> Resul
     // The object is no longer in the way.
     scenario.maps().remove(EXTRA).await?;
     let last = refused_after(&scenario, &digest, EXTRA).await?;
-
+    let objects = plans(&scenario).await?.remove(0).spec.objects;
+    ensure!(objects.iter().any(is_extra(PlannedChange::Create)), "{objects:?}");
     approved_by_command(&scenario, &last).await?;
     scenario.installed("1.2.0").await?;
     let revisions = scenario.revisions().await?;
