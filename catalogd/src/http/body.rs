@@ -78,13 +78,16 @@ fn compressed(member: GzipMember) -> Vec<Part> {
 
 /// Length of all parts together in bytes.
 pub(super) fn length(parts: &[Part]) -> u64 {
-    parts
-        .iter()
-        .map(|part| match part {
-            Part::Text(text) => text.len() as u64,
-            Part::Lines(range) | Part::Compressed(range) => range.end - range.start,
-        })
-        .sum()
+    parts.iter().map(Part::length).sum()
+}
+
+impl Part {
+    fn length(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Lines(range) | Self::Compressed(range) => range.end - range.start,
+        }
+    }
 }
 
 /// Reads the first chunk; the others follow as the client takes them, on blocking threads.
@@ -108,16 +111,29 @@ async fn open(generation: Arc<Generation>, parts: Vec<Part>) -> io::Result<Body>
 type Rest = (Arc<Generation>, VecDeque<Part>);
 
 async fn next(generation: Arc<Generation>, mut parts: VecDeque<Part>) -> io::Result<(Bytes, Rest)> {
+    // Allocated here: of the threads that read there are dozens, and each that allocates keeps memory of its own.
+    let mut chunk = Vec::with_capacity(chunk_length(&parts));
     let read = move || {
-        let chunk = fill(&generation, &mut parts)?;
-        Ok((chunk, (generation, parts)))
+        fill(&mut chunk, &generation, &mut parts)?;
+        Ok((chunk.into(), (generation, parts)))
     };
     tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
 }
 
+/// Length of the next chunk in bytes.
+fn chunk_length(parts: &VecDeque<Part>) -> usize {
+    let mut length = 0;
+    for part in parts {
+        length += part.length();
+        if length >= CHUNK_BYTES as u64 {
+            return CHUNK_BYTES;
+        }
+    }
+    usize::try_from(length).unwrap_or(CHUNK_BYTES)
+}
+
 /// Reads the next chunk and removes it from the parts.
-fn fill(generation: &Generation, parts: &mut VecDeque<Part>) -> io::Result<Bytes> {
-    let mut chunk = Vec::new();
+fn fill(chunk: &mut Vec<u8>, generation: &Generation, parts: &mut VecDeque<Part>) -> io::Result<()> {
     while chunk.len() < CHUNK_BYTES {
         let (range, is_compressed) = match parts.pop_front() {
             None => break,
@@ -142,5 +158,5 @@ fn fill(generation: &Generation, parts: &mut VecDeque<Part>) -> io::Result<Bytes
             parts.push_front(if is_compressed { Part::Compressed(rest) } else { Part::Lines(rest) });
         }
     }
-    Ok(chunk.into())
+    Ok(())
 }
