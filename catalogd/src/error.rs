@@ -80,7 +80,12 @@ impl CatalogdError {
             Self::Store(StoreError::Ingest(error)) => error.is_content(),
             Self::NoImage(_)
             | Self::Known(_)
-            | Self::Store(StoreError::Io { .. } | StoreError::Rejected(_) | StoreError::Cancelled)
+            | Self::Store(
+                StoreError::Image(_)
+                | StoreError::Io { .. }
+                | StoreError::Rejected(_)
+                | StoreError::Cancelled,
+            )
             | Self::Remove(_)
             | Self::Api(_)
             | Self::Thread(_)

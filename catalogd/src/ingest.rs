@@ -4,16 +4,26 @@
 //! into the index and cut down to its record. The order is upstream's: files in walk order, documents
 //! in file order. Everything is written into a folder that is not read yet.
 
-use std::{fs::File, io, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read},
+    ops::Range,
+    path::Path,
+};
 
 use flate2::CrcWriter;
-use olm_fbc::{CatalogFiles, FbcError, FileError, Index, Meta, MetaReader, content_paths};
-use olm_image::{DiskBudget, DiskCharge, WriteBehind};
+use olm_fbc::{CatalogFiles, FbcError, FileError, Index, Meta, MetaReader, content_paths, walk_order};
+use olm_image::{DiskBudget, DiskCharge, FileSink, WriteBehind};
 use olm_text::{cut, one_line};
 use olm_yaml::RepairBudget;
 use thiserror::Error;
 
-use crate::{limits::CATALOG_BYTES_MAX, store::FileSum};
+use crate::{
+    CatalogImage,
+    limits::CATALOG_BYTES_MAX,
+    store::{FileSum, StoreError},
+};
 
 /// File of the lines that are served.
 pub(crate) const LINES_FILE: &str = "catalog.jsonl";
@@ -90,30 +100,96 @@ pub(crate) fn ingest(
     if files.paths().is_empty() {
         return Err(IngestError::Empty);
     }
-    let mut sink = Sink {
-        index: Index::default(),
-        lines: Writer::create(folder, LINES_FILE, disk)?,
-        records: Writer::create(folder, RECORDS_FILE, disk)?,
-    };
-    let repairs = RepairBudget::default();
+    let mut ingest = Ingest::create(folder, disk)?;
     for path in &content_paths(files)? {
-        let content = |source| IngestError::Content { path: shown(path), source };
-        let file = files.open(path).map_err(|error| content(error.into()))?;
-        let mut reader = MetaReader::new(file).repairing_within(&repairs);
-        while let Some(meta) = reader.next_meta().map_err(content)? {
-            sink.document(&meta, content)?;
-        }
+        let failed = |error: io::Error| IngestError::Content { path: shown(path), source: error.into() };
+        ingest.file(path, files.open(path).map_err(failed)?)?;
     }
-    let mut index_file = Writer::create(folder, INDEX_FILE, disk)?;
-    index_file.buffer = sink.index.to_bytes();
-    let mut charge = disk.empty();
-    Ok(Ingested {
-        index: sink.index,
-        lines: sink.lines.finish(&mut charge)?,
-        index_file: index_file.finish(&mut charge)?,
-        records: sink.records.finish(&mut charge)?,
-        charge,
-    })
+    ingest.finish(folder, disk)
+}
+
+/// The same of an image while it is unpacked, so that its files are held nowhere. `None` if they do not come in the order
+/// in which a catalog is read, or if one is wrong: it may be left out, or replaced by a later one.
+pub(crate) fn ingest_unpacking(
+    image: &dyn CatalogImage,
+    folder: &Path,
+    disk: &DiskBudget,
+) -> Result<Option<Ingested>, StoreError> {
+    let mut sink =
+        Unpacking { ingest: Ingest::create(folder, disk)?, last: String::new(), bytes: 0, stopped: None };
+    let places = image.read(&mut sink);
+    match sink.stopped {
+        Some(Stopped::By(error @ IngestError::Write { .. })) => return Err(error.into()),
+        Some(Stopped::By(_) | Stopped::OutOfOrder) => return Ok(None),
+        None => {}
+    }
+    let places = places?;
+    if places.is_empty() {
+        return Err(IngestError::Empty.into());
+    }
+    if !are_in_order(&places, sink.bytes) {
+        return Ok(None);
+    }
+    Ok(Some(sink.ingest.finish(folder, disk)?))
+}
+
+/// Takes in the files of an image as they come.
+struct Unpacking {
+    ingest: Ingest,
+    last: String,
+    /// Of all files so far.
+    bytes: u64,
+    stopped: Option<Stopped>,
+}
+
+/// Why no more files are taken.
+enum Stopped {
+    OutOfOrder,
+    By(IngestError),
+}
+
+impl FileSink for Unpacking {
+    fn file(&mut self, path: &str, place: Range<u64>, content: &mut dyn Read) -> io::Result<()> {
+        let stopped = if walk_order(path, &self.last).is_le() {
+            Stopped::OutOfOrder
+        } else {
+            path.clone_into(&mut self.last);
+            self.bytes = place.end;
+            match self.ingest.file(path, content) {
+                Ok(()) => return Ok(()),
+                Err(error) => Stopped::By(error),
+            }
+        };
+        self.stopped = Some(stopped);
+        Err(io::Error::other("no more files are taken"))
+    }
+}
+
+/// Whether the files of an image, read in a catalog's order, are what was taken in: all of the bytes, one after another.
+fn are_in_order(places: &BTreeMap<String, Range<u64>>, bytes: u64) -> bool {
+    // A file that says what is left out has to be read before the others.
+    let Ok(paths) = content_paths(&Names(places)) else { return false };
+    let mut end = 0;
+    for place in paths.iter().filter_map(|path| places.get(path)).filter(|place| !place.is_empty()) {
+        if place.start != end {
+            return false;
+        }
+        end = place.end;
+    }
+    end == bytes
+}
+
+/// Files whose content is not here any more.
+struct Names<'a>(&'a BTreeMap<String, Range<u64>>);
+
+impl CatalogFiles for Names<'_> {
+    fn paths(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    fn open<'a>(&'a self, _: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A path from an image, fit for a status: short, and without control characters.
@@ -122,13 +198,32 @@ fn shown(path: &str) -> String {
     cut(&one_line(path), CHARACTERS_MAX).into_owned()
 }
 
-struct Sink {
+struct Ingest {
     index: Index,
     lines: Writer,
     records: Writer,
+    repairs: RepairBudget,
 }
 
-impl Sink {
+impl Ingest {
+    fn create(folder: &Path, disk: &DiskBudget) -> Result<Self, IngestError> {
+        Ok(Self {
+            index: Index::default(),
+            lines: Writer::create(folder, LINES_FILE, disk)?,
+            records: Writer::create(folder, RECORDS_FILE, disk)?,
+            repairs: RepairBudget::default(),
+        })
+    }
+
+    fn file(&mut self, path: &str, file: impl Read) -> Result<(), IngestError> {
+        let content = |source| IngestError::Content { path: shown(path), source };
+        let mut reader = MetaReader::new(file).repairing_within(&self.repairs);
+        while let Some(meta) = reader.next_meta().map_err(content)? {
+            self.document(&meta, content)?;
+        }
+        Ok(())
+    }
+
     /// Takes a document in; `content` is the error of a document that cannot be taken.
     fn document(
         &mut self,
@@ -148,6 +243,19 @@ impl Sink {
             return Err(IngestError::TooLarge { limit: CATALOG_BYTES_MAX });
         }
         Ok(())
+    }
+
+    fn finish(self, folder: &Path, disk: &DiskBudget) -> Result<Ingested, IngestError> {
+        let mut index_file = Writer::create(folder, INDEX_FILE, disk)?;
+        index_file.buffer = self.index.to_bytes();
+        let mut charge = disk.empty();
+        Ok(Ingested {
+            index: self.index,
+            lines: self.lines.finish(&mut charge)?,
+            index_file: index_file.finish(&mut charge)?,
+            records: self.records.finish(&mut charge)?,
+            charge,
+        })
     }
 }
 
@@ -206,3 +314,6 @@ impl Writer {
 fn failed(name: &str, source: io::Error) -> IngestError {
     IngestError::Write { file: name.to_owned(), source }
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,7 +50,7 @@ pub use olm_fbc::CatalogFiles;
 pub use reader::{
     CatalogDirectory, CatalogReader, HttpReader, LocalReader, RemoteCatalog, Trust, TrustError,
 };
-pub use source::{CONFIGS_LABEL, CatalogSource, Pinned};
+pub use source::{CONFIGS_LABEL, CatalogImage, CatalogSource, Pinned};
 pub use store::{
     Admit, Announced, BudgetOf, CatalogChanged, CatalogStore, FileSum, Generation, RegistryContent,
     Resolution, Slot, StoreError,

@@ -3,12 +3,14 @@
 use std::{
     collections::BTreeMap,
     io::{self, Read},
+    ops::Range,
 };
 
 use async_trait::async_trait;
 use olm_fbc::CatalogFiles;
 use olm_image::{
-    CanonicalReference, DiskBudget, Files, OnProgress, PullError, Puller, Reference, Refusal, Select,
+    CanonicalReference, DiskBudget, DownloadedImage, FileSink, Files, OnProgress, PullError, Puller,
+    Reference, Refusal, Select,
 };
 
 /// Label of an image with the path of the catalog's content in it.
@@ -30,13 +32,13 @@ pub trait CatalogSource: Send + Sync {
     /// request.
     async fn resolve(&self, reference: &str) -> Result<String, PullError>;
 
-    /// The files below the path that the image's configs label names; `on_progress` is called as bytes arrive.
+    /// The image of a catalog; `on_progress` is called as bytes arrive.
     async fn pull(
         &self,
         resolved: &str,
         pinned: Pinned,
         on_progress: OnProgress,
-    ) -> Result<Box<dyn CatalogFiles>, PullError>;
+    ) -> Result<Box<dyn CatalogImage>, PullError>;
 
     /// Whether the content is delivered to these credentials, without pulling it.
     async fn check(&self, resolved: &str) -> Result<(), PullError>;
@@ -58,10 +60,9 @@ impl CatalogSource for Puller {
         resolved: &str,
         pinned: Pinned,
         on_progress: OnProgress,
-    ) -> Result<Box<dyn CatalogFiles>, PullError> {
+    ) -> Result<Box<dyn CatalogImage>, PullError> {
         let reference = CanonicalReference::parse(resolved)?;
-        let image = self.pull_with_progress(&reference, |labels| wanted(labels, pinned), on_progress).await?;
-        Ok(Box::new(ImageFiles(image.files)))
+        Ok(Box::new(self.download(&reference, |labels| wanted(labels, pinned), on_progress).await?))
     }
 
     async fn check(&self, resolved: &str) -> Result<(), PullError> {
@@ -84,7 +85,42 @@ fn wanted(labels: &BTreeMap<String, String>, pinned: Pinned) -> Result<Select, R
     Select::paths([path])
 }
 
-/// The files of a pulled image.
+/// The image of a catalog, which is on this machine. Its files are those below the path that its configs label names.
+pub trait CatalogImage: Send {
+    /// Gives the files to a sink in the order of the image's archives. Returns the place of each file that the image has
+    /// in the end among the bytes that the sink was given. Blocks.
+    ///
+    /// # Errors
+    /// The image cannot be unpacked, or the sink takes no more.
+    fn read(&self, sink: &mut dyn FileSink) -> Result<BTreeMap<String, Range<u64>>, PullError>;
+
+    /// Memory that unpacking takes, beside that for a catalog's documents, in bytes.
+    fn unpacking_memory(&self) -> usize {
+        0
+    }
+
+    /// The files, to be read in any order. Blocks.
+    ///
+    /// # Errors
+    /// The image cannot be unpacked.
+    fn files(&self) -> Result<Box<dyn CatalogFiles>, PullError>;
+}
+
+impl CatalogImage for DownloadedImage {
+    fn read(&self, sink: &mut dyn FileSink) -> Result<BTreeMap<String, Range<u64>>, PullError> {
+        Self::read(self, sink)
+    }
+
+    fn unpacking_memory(&self) -> usize {
+        self.window_bytes()
+    }
+
+    fn files(&self) -> Result<Box<dyn CatalogFiles>, PullError> {
+        Ok(Box::new(ImageFiles(Self::files(self)?)))
+    }
+}
+
+/// The files of an unpacked image.
 struct ImageFiles(Files);
 
 impl CatalogFiles for ImageFiles {

@@ -6,13 +6,14 @@
 //! and may be missing. Readers hold an `Arc` to the generation
 //! they started with, so a swap interrupts no answer; files are removed with their last reader.
 
+mod error;
 mod files;
 mod generation;
 mod registry;
 
 use std::{
     collections::BTreeMap,
-    fmt, fs, io,
+    fmt, fs,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -24,9 +25,10 @@ use jiff::Timestamp;
 use olm_fbc::CatalogFiles;
 use olm_image::DiskBudget;
 use parking_lot::{Mutex, RwLock};
-use thiserror::Error;
 use tokio::{sync::broadcast, time::Instant};
 
+pub use error::StoreError;
+pub(crate) use error::io_error;
 pub use files::FileSum;
 pub(crate) use files::crc32_of;
 pub use generation::Generation;
@@ -34,8 +36,8 @@ pub(crate) use generation::digest_of;
 pub use registry::RegistryContent;
 
 use crate::{
-    compressed,
-    ingest::{IngestError, ingest},
+    CatalogImage, compressed,
+    ingest::{Ingested, ingest, ingest_unpacking},
     limits::READY_WAIT,
 };
 
@@ -50,35 +52,6 @@ const RESOLUTION_FILE: &str = "resolution";
 const COMPRESSED_PART: u64 = 4;
 /// Changes that a slow listener may be behind before it misses some.
 const CHANGES_BUFFERED: usize = 256;
-
-/// Why the store failed.
-#[derive(Debug, Error)]
-pub enum StoreError {
-    /// The files of an image did not become a catalog.
-    #[error(transparent)]
-    Ingest(#[from] IngestError),
-    /// The file system failed.
-    #[error("{action} {}: {source}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On which path.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The content is not admitted; the text says why.
-    #[error("{0}")]
-    Rejected(String),
-    /// The content is not wanted any more.
-    #[error("the content is not wanted any more")]
-    Cancelled,
-}
-
-pub(crate) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
-    let path = path.to_owned();
-    move |source| StoreError::Io { action, path, source }
-}
 
 /// The content of a catalog became another, or went away.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -293,8 +266,38 @@ impl CatalogStore {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Arc<Generation>, StoreError> {
         let places = self.places(catalog, reference)?;
-        let staged = ingest(files, &places.0, &self.disk_of(catalog)).map_err(StoreError::from);
-        let staged = staged.and_then(|ingested| {
+        let ingested = ingest(files, &places.0, &self.disk_of(catalog)).map_err(StoreError::from);
+        self.serve_ingested((catalog, reference), unpacked_at, places, ingested, is_cancelled)
+    }
+
+    /// The same of the files of an image that is not unpacked yet.
+    pub fn install_image(
+        &self,
+        catalog: &str,
+        reference: &str,
+        unpacked_at: Timestamp,
+        image: &dyn CatalogImage,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Arc<Generation>, StoreError> {
+        let places = self.places(catalog, reference)?;
+        let ingested = ingest_unpacking(image, &places.0, &self.disk_of(catalog)).transpose();
+        let Some(ingested) = ingested else {
+            files::remove_tree(&places.0)?;
+            let files = image.files()?;
+            return self.install_unless(catalog, reference, unpacked_at, &*files, is_cancelled);
+        };
+        self.serve_ingested((catalog, reference), unpacked_at, places, ingested, is_cancelled)
+    }
+
+    fn serve_ingested(
+        &self,
+        (catalog, reference): (&str, &str),
+        unpacked_at: Timestamp,
+        places: (PathBuf, PathBuf),
+        ingested: Result<Ingested, StoreError>,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Arc<Generation>, StoreError> {
+        let staged = ingested.and_then(|ingested| {
             generation::staged(catalog, reference, unpacked_at, ingested, (&places.0, &places.1))
         });
         self.serve(catalog, places, staged, is_cancelled)

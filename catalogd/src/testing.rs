@@ -3,12 +3,14 @@
 use std::{
     collections::BTreeMap,
     io::{self, Read},
+    ops::Range,
     sync::Arc,
 };
 
 use jiff::Timestamp;
+use olm_image::{FileSink, PullError};
 
-use crate::{CatalogFiles, CatalogStore, Generation};
+use crate::{CatalogFiles, CatalogImage, CatalogStore, Generation};
 
 pub(crate) const ONE: &str =
     "quay.io/a/b@sha256:1111111111111111111111111111111111111111111111111111111111111111";
@@ -33,6 +35,26 @@ impl CatalogFiles for MemoryFiles {
     fn open<'a>(&'a self, path: &str) -> io::Result<Box<dyn Read + Send + 'a>> {
         let bytes = self.0.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(Box::new(bytes.as_slice()))
+    }
+}
+
+/// An image whose archives have them by path.
+impl CatalogImage for MemoryFiles {
+    fn read(&self, sink: &mut dyn FileSink) -> Result<BTreeMap<String, Range<u64>>, PullError> {
+        let (mut places, mut end) = (BTreeMap::new(), 0);
+        for (path, bytes) in &self.0 {
+            let place = end..end + bytes.len() as u64;
+            end = place.end;
+            if sink.file(path, place.clone(), &mut bytes.as_slice()).is_err() {
+                return Err(PullError::Deadline(0));
+            }
+            places.insert(path.clone(), place);
+        }
+        Ok(places)
+    }
+
+    fn files(&self) -> Result<Box<dyn CatalogFiles>, PullError> {
+        Ok(Box::new(self.clone()))
     }
 }
 

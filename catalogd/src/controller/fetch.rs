@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CatalogFiles, CatalogSource, CatalogStore, CatalogdError, Pinned, Resolution, StoreError,
+    CatalogImage, CatalogSource, CatalogStore, CatalogdError, Pinned, Resolution, StoreError,
     limits::{INGEST_MEMORY_BYTES, PROGRESS_FIRST, PROGRESS_INTERVAL},
     store::digest_of,
 };
@@ -109,31 +109,34 @@ impl Fetcher {
         let on_progress = Arc::new(move |at| {
             progress.send_replace(Some(Pulling { reference: pulled.clone(), at }));
         });
-        let files = registry.pull(reference, pinned, on_progress).await.map_err(CatalogdError::Pull)?;
-        self.install(catalog.to_owned(), reference.to_owned(), files, cancelled).await
+        let image = registry.pull(reference, pinned, on_progress).await.map_err(CatalogdError::Pull)?;
+        self.install(catalog.to_owned(), reference.to_owned(), image, cancelled).await
     }
 
     async fn install(
         &self,
         catalog: String,
         reference: String,
-        files: Box<dyn CatalogFiles>,
+        image: Box<dyn CatalogImage>,
         cancelled: CancellationToken,
     ) -> Result<(), CatalogdError> {
-        let share = self.memory.share(INGEST_MEMORY_BYTES).await;
+        let share = self.memory.share(INGEST_MEMORY_BYTES + image.unpacking_memory()).await;
         let (store, now) = (Arc::clone(&self.store), self.clock.now());
         let started = tokio::time::Instant::now();
         let installed = tokio::task::spawn_blocking(move || {
             // Held by the thread, which continues for a while after the job is cancelled.
             let _share = share;
             let is_cancelled = || cancelled.is_cancelled();
-            let generation = store.install_unless(&catalog, &reference, now, files.as_ref(), &is_cancelled);
-            (catalog, generation, files)
+            let generation = store.install_image(&catalog, &reference, now, image.as_ref(), &is_cancelled);
+            (catalog, generation, image)
         });
-        let (catalog, generation, files) = installed.await?;
+        let (catalog, generation, image) = installed.await?;
         // Large spool files take a while to be freed, after the catalog is served.
-        drop(tokio::task::spawn_blocking(move || drop(files)));
-        let generation = generation.map_err(CatalogdError::Store)?;
+        drop(tokio::task::spawn_blocking(move || drop(image)));
+        let generation = generation.map_err(|error| match error {
+            StoreError::Image(error) => CatalogdError::Pull(error),
+            error => CatalogdError::Store(error),
+        })?;
         tracing::info!(
             catalog,
             reference = generation.reference(),

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{CatalogReconciler, FetchJobs};
 use crate::{
-    CatalogFiles, CatalogSource, Pinned,
+    CatalogImage, CatalogSource, Pinned,
     limits::INGEST_MEMORY_BYTES,
     testing::{MemoryFiles, ONE, TWO, TestStore, at},
 };
@@ -124,10 +124,10 @@ impl CatalogSource for Registry {
         resolved: &str,
         pinned: Pinned,
         on_progress: OnProgress,
-    ) -> Result<Box<dyn CatalogFiles>, PullError> {
+    ) -> Result<Box<dyn CatalogImage>, PullError> {
         self.asked.lock().unwrap().push(format!("pull {}", &resolved[..30]));
         let pulled = match (self.images.lock().unwrap().get(resolved).cloned(), pinned) {
-            (Some(files), _) => Ok(Box::new(files) as Box<dyn CatalogFiles>),
+            (Some(files), _) => Ok(Box::new(files) as Box<dyn CatalogImage>),
             (None, Pinned::Yes) => Err(PullError::Refused(Refusal::terminal("no label"))),
             (None, Pinned::No) => Err(PullError::Refused(Refusal::retry("no label"))),
         };

@@ -16,16 +16,16 @@ const GZIP: (&str, &str) = ("accept-encoding", "gzip");
 fn serve(layer: PackedLayer) -> World {
     let world = World::new();
     let layout = tempfile::tempdir().unwrap();
-    let image = ImageBuilder::new().label(CONFIGS_LABEL, "/configs").layer(layer).build();
-    image.write_layout(layout.path(), None).unwrap();
+    let packed = ImageBuilder::new().label(CONFIGS_LABEL, "/configs").layer(layer).build();
+    packed.write_layout(layout.path(), None).unwrap();
     let registry = LayoutRegistry::open(layout.path()).unwrap();
     let reference = registry.image(None).unwrap().to_string();
     let puller = Puller::with_registry(PullerConfig::new(layout.path()), Arc::new(registry));
-    let files = world
+    let image = world
         .block_on(CatalogSource::pull(&puller, &reference, Pinned::Yes, std::sync::Arc::new(|_| {})))
         .unwrap();
     let at = jiff::Timestamp::from_second(UNPACKED_AT).unwrap();
-    world.store.install("c", &reference, at, &*files).unwrap();
+    world.store.install_image("c", &reference, at, &*image, &|| false).unwrap();
     world.compress("c");
     world
 }

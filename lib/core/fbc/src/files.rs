@@ -39,7 +39,7 @@ pub struct FileError {
 /// An `.indexignore` file cannot be read, or is too large.
 pub fn content_paths(files: &dyn CatalogFiles) -> Result<Vec<String>, FileError> {
     let mut paths = files.paths();
-    walk_order(&mut paths);
+    paths.sort_by(|one, other| walk_order(one, other));
     let mut rules = IgnoreRules::default();
     for path in paths.iter().filter(|path| path.rsplit('/').next() == Some(IGNORE_FILE)) {
         let failed = |source| FileError { path: path.clone(), source };

@@ -4,6 +4,8 @@
 //! tested by its whole path against all patterns, and the last one that matches decides. Patterns that are
 //! malformed, or have `**` glued to other characters, match nothing.
 
+use std::cmp::Ordering;
+
 use crate::{
     FbcError,
     limits::{IGNORE_FILE_BYTES_MAX, IGNORE_PATTERNS_MAX},
@@ -76,9 +78,9 @@ impl IgnoreRules {
     }
 }
 
-/// Sorts the paths of a tree as a walk meets them: depth first, names of each directory in byte order.
-pub(crate) fn walk_order(paths: &mut [String]) {
-    paths.sort_by(|a, b| a.split('/').cmp(b.split('/')));
+/// The order in which a walk meets two paths of a tree: depth first, names of each directory in byte order.
+pub fn walk_order(one: &str, other: &str) -> Ordering {
+    one.split('/').cmp(other.split('/'))
 }
 
 impl Pattern {

@@ -24,6 +24,7 @@ pub mod yaml;
 pub use envelope::Envelope;
 pub use error::{CatalogError, FbcError};
 pub use files::{CatalogFiles, FileError, content_paths};
+pub use ignore::walk_order;
 pub use index::{Index, Query};
 pub use meta::{Meta, MetaReader};
 pub use model::{

@@ -1,10 +1,13 @@
-//! The tar loop: one layer's archive, entry by entry, into the tree and the spool.
+//! The tar loop: one layer's archive, entry by entry, into the tree and to whoever takes in the files.
 //!
 //! Headers are read raw and interpreted here, because long names and PAX records come from outside and need
 //! limits, and because two readings of one archive must not be possible: sizes that disagree, data behind
 //! links and sparse files are refused. Nothing is ever extracted.
 
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    ops::Range,
+};
 
 use tar::{EntryType, PaxExtensions};
 use thiserror::Error;
@@ -12,7 +15,7 @@ use thiserror::Error;
 use crate::{
     limits::{EXTENSION_HEADER_BYTES_MAX, Limits},
     select::Select,
-    spool::{Extent, Spool},
+    spool::Extent,
     tree::{Node, Tree, TreeError, clean},
     whiteout::{Whiteout, whiteout},
 };
@@ -20,7 +23,15 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-const COPY_BUFFER_BYTES: usize = 64 << 10;
+/// Takes in the wanted files of an image, in the order of its layers' archives.
+pub trait FileSink {
+    /// Takes in a file; what it does not read of `content` is skipped. `place` is where its bytes are among those of all
+    /// files before and after it. A later entry may replace, hide, or link to it.
+    ///
+    /// # Errors
+    /// The image is not read any further. An error of `content` means that the image cannot be.
+    fn file(&mut self, path: &str, place: Range<u64>, content: &mut dyn Read) -> io::Result<()>;
+}
 
 /// Why a layer's archive could not be read.
 #[derive(Debug, Error)]
@@ -65,38 +76,23 @@ struct Extensions {
 }
 
 /// Reads layers from the lowest up.
-pub(crate) struct Unpacker {
+pub(crate) struct Unpacker<'a> {
     limits: Limits,
-    select: Select,
+    select: &'a Select,
     tree: Tree,
-    spool: Spool,
+    sink: &'a mut dyn FileSink,
+    /// Bytes of all files taken in.
+    bytes: u64,
     entries: u64,
 }
 
-/// A state to return to, when a layer has to be read again.
-pub(crate) struct Checkpoint {
-    tree: Tree,
-    spooled: u64,
-    entries: u64,
-}
-
-impl Unpacker {
-    pub(crate) fn new(select: Select, limits: Limits, spool: Spool) -> Self {
-        Self { limits, select, tree: Tree::default(), spool, entries: 0 }
+impl<'a> Unpacker<'a> {
+    pub(crate) fn new(select: &'a Select, limits: Limits, sink: &'a mut dyn FileSink) -> Self {
+        Self { limits, select, tree: Tree::default(), sink, bytes: 0, entries: 0 }
     }
 
-    pub(crate) fn checkpoint(&self) -> Checkpoint {
-        Checkpoint { tree: self.tree.clone(), spooled: self.spool.len(), entries: self.entries }
-    }
-
-    pub(crate) fn roll_back(&mut self, checkpoint: Checkpoint) -> Result<(), ArchiveError> {
-        self.tree = checkpoint.tree;
-        self.entries = checkpoint.entries;
-        self.spool.truncate(checkpoint.spooled).map_err(ArchiveError::Spool)
-    }
-
-    pub(crate) fn into_parts(self) -> (Tree, Spool) {
-        (self.tree, self.spool)
+    pub(crate) fn into_tree(self) -> Tree {
+        self.tree
     }
 
     /// Reads one archive up to its end marker. `layer` counts from the lowest.
@@ -195,21 +191,48 @@ impl Unpacker {
         if length > self.limits.file_bytes_max {
             return refused(format!("file {path:?} is larger than {} bytes", self.limits.file_bytes_max));
         }
-        let offset = self.spool.len();
-        if offset.saturating_add(length) > self.limits.total_bytes_max {
+        let offset = self.bytes;
+        let end = offset.saturating_add(length);
+        if end > self.limits.total_bytes_max {
             return refused(format!("the wanted files have more than {} bytes", self.limits.total_bytes_max));
         }
-        let mut buffer = vec![0; COPY_BUFFER_BYTES.min(usize::try_from(length).unwrap_or(COPY_BUFFER_BYTES))];
-        let mut left = length;
-        while left > 0 {
-            let read = entry.read(&mut buffer)?;
-            if read == 0 {
-                return refused(format!("unexpected EOF in entry {path:?}"));
-            }
-            self.spool.append(&buffer[..read]).map_err(ArchiveError::Spool)?;
-            left = left.saturating_sub(read as u64);
+        let mut content = EntryReader { entry, path, left: length, failure: None };
+        let taken = self.sink.file(path, offset..end, &mut content);
+        // What the sink makes of such an error does not matter.
+        if let Some(failure) = content.failure {
+            return Err(failure);
         }
+        taken.map_err(ArchiveError::Spool)?;
+        self.bytes = end;
         Ok(Node::File(Extent { offset, length }))
+    }
+}
+
+/// The content of an entry. Remembers why it cannot be read.
+struct EntryReader<'a, R> {
+    entry: &'a mut R,
+    path: &'a str,
+    left: u64,
+    failure: Option<ArchiveError>,
+}
+
+impl<R: Read> Read for EntryReader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 || buffer.is_empty() {
+            return Ok(0);
+        }
+        let failure = match self.entry.read(buffer) {
+            Ok(0) => ArchiveError::Content(format!("unexpected EOF in entry {:?}", self.path)),
+            Ok(read) => {
+                self.left = self.left.saturating_sub(read as u64);
+                return Ok(read);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            Err(error) => error.into(),
+        };
+        let shown = io::Error::other(failure.to_string());
+        self.failure = Some(failure);
+        Err(shown)
     }
 }
 

@@ -1,8 +1,8 @@
 //! OCI images: references, pulling, unpacking, packing.
 //!
-//! [`Puller`] turns a [`Reference`] into a digest and the wanted files of an image into a [`PulledImage`]: layers
-//! stream through digest check and decompression into one spool file and a map, and are never unpacked onto the
-//! file system. [`ImageBuilder`] goes the other way, from folders or hand-made layers to images.
+//! [`Puller`] turns a [`Reference`] into a digest, and an image into a [`DownloadedImage`], whose layers are checked and
+//! held as they came, or into a [`PulledImage`], whose wanted files are in one spool file and a map. Layers are never
+//! unpacked onto the file system. [`ImageBuilder`] goes the other way, from folders or hand-made layers to images.
 //!
 //! The crate knows nothing of operators, catalogs or Kubernetes: which labels count and which folders are wanted
 //! is the caller's choice. Everything that comes from outside has a limit ([`limits`]).
@@ -13,6 +13,7 @@ mod blob;
 mod copy;
 mod digest;
 mod disk;
+mod downloaded;
 mod error;
 mod files;
 mod keyring;
@@ -24,22 +25,24 @@ mod places;
 mod policy;
 mod progress;
 mod puller;
+mod read_ahead;
 mod reference;
 mod registries;
 mod registry;
+mod rooms;
 mod select;
 mod speed;
 mod spool;
 mod tree;
-mod unpacking;
 mod whiteout;
 mod write_behind;
 
-pub use archive::ArchiveError;
+pub use archive::{ArchiveError, FileSink};
 pub use blob::BlobError;
 pub use copy::{CopyError, Target, WholeImage};
 pub use digest::{Algorithm, Digest, DigestError};
 pub use disk::{DiskBudget, DiskCharge, DiskFull};
+pub use downloaded::DownloadedImage;
 pub use error::{PullError, SourceError};
 pub use files::{FileError, Files};
 pub use keyring::{Credential, Keyring, KeyringError, Secret};

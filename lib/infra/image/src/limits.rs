@@ -37,9 +37,10 @@ pub const CERTIFICATE_BYTES_MAX: u64 = 4 << 20;
 pub const CLIENTS_MAX: usize = 64;
 /// Most redirects followed for one request.
 pub const REDIRECTS_MAX: usize = 5;
-/// Bytes of an image's wanted files that stay in memory before the spool becomes a file. Bundles fit.
+/// Bytes of an image's layers, and again of its wanted files, that stay in memory before the spool becomes a file. The
+/// layers of nearly all bundles fit.
 pub const SPOOL_MEMORY_BYTES_MAX: usize = 1 << 20;
-/// Chunks of a blob in flight between the network and the decoder. The HTTP client reads up to some 400 KiB at
+/// Chunks of a blob in flight between the network and the spool. The HTTP client reads up to some 400 KiB at
 /// once when the line is fast.
 pub const BLOB_CHUNKS_IN_FLIGHT: usize = 4;
 /// Largest window a zstd layer may ask for, as a power of two (32 MiB): it is memory we must hold. The levels
@@ -106,8 +107,8 @@ impl Default for Limits {
 pub struct Concurrency {
     /// Pulls from one registry (host with port), requests for tags and manifests included.
     pub per_host: usize,
-    /// Layers of all registries that are read. Each holds a decoder and a few chunks, about 1 MB; those with zstd, which
-    /// may need a window of 32 MiB, count eight times.
+    /// Layers of all registries that are received, and images that are unpacked. Each holds a few chunks and a decoder,
+    /// about 1 MB; unpacking zstd, which may need a window of 32 MiB, counts eight times.
     pub unpacking: usize,
 }
 

@@ -9,7 +9,7 @@ pub struct Progress {
     pub bytes: u64,
     /// Compressed bytes of all layers.
     pub bytes_total: u64,
-    /// Layers that are applied.
+    /// Layers that have arrived.
     pub layers: usize,
     /// All layers.
     pub layers_total: usize,

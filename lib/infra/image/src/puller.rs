@@ -7,13 +7,13 @@ use std::{
 };
 
 use crate::{
-    archive::Unpacker,
     digest::Digest,
     disk::DiskBudget,
+    downloaded::DownloadedImage,
     error::{PullError, SourceError},
     files::{FileError, Files},
     keyring::Keyring,
-    layers::{Assembly, Layer, LayerError, apply},
+    layers::{Layer, LayerError, receive},
     limits::{CONFIG_BYTES_MAX, Concurrency, Limits, Timeouts},
     manifest::{Descriptor, Document, ManifestError, Platform, choose, labels, parse},
     places::{Place, Places},
@@ -22,10 +22,10 @@ use crate::{
     reference::{CanonicalReference, Reference, Repository},
     registries::{Config, Endpoint, candidates},
     registry::{OciRegistry, Registry, RegistryError, check_certificates, digest_mismatch, too_large},
+    rooms::Rooms,
     select::{Refusal, Select},
     speed::Meter,
-    spool::Spool,
-    unpacking::Rooms,
+    spool::{Extent, Spool},
 };
 use bytes::Bytes;
 use parking_lot::RwLock;
@@ -241,10 +241,30 @@ impl Puller {
     where
         F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
     {
-        let (endpoint, _place, manifest) = self.manifest(reference).await?;
-        let content = self.content(&endpoint, &manifest, select, on_progress);
-        let (labels, files) = self.within_deadline(Box::pin(content)).await?;
+        let image = self.download(reference, select, on_progress).await?;
+        let _room = self.rooms.take(image.room()).await;
+        let unpacked = tokio::task::spawn_blocking(move || image.files().map(|files| (image.labels, files)));
+        let interrupted = |_| PullError::Layer { index: 0, cause: LayerError::Interrupted };
+        let (labels, files) = unpacked.await.map_err(interrupted)??;
         Ok(PulledImage { reference: reference.clone(), labels, files })
+    }
+
+    /// Brings an image here without unpacking it, to read the part that `select` asks for from it.
+    ///
+    /// # Errors
+    /// The image cannot be had, or is not wanted.
+    pub async fn download<F>(
+        &self,
+        reference: &CanonicalReference,
+        select: F,
+        on_progress: OnProgress,
+    ) -> Result<DownloadedImage, PullError>
+    where
+        F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
+    {
+        let (endpoint, _place, manifest) = self.manifest(reference).await?;
+        let layers = self.layers(&endpoint, &manifest, select, on_progress);
+        self.within_deadline(Box::pin(layers)).await
     }
 
     /// The manifest of an image, with the first endpoint that has it. The place at that endpoint is for reading the
@@ -281,14 +301,14 @@ impl Puller {
         tokio::time::timeout(total, work).await.unwrap_or_else(|_| Err(PullError::Deadline(total.as_secs())))
     }
 
-    /// Labels and wanted files of the image that a manifest describes.
-    async fn content<F>(
+    /// The image that a manifest describes.
+    async fn layers<F>(
         &self,
         endpoint: &Endpoint,
         manifest: &[u8],
         select: F,
         on_progress: OnProgress,
-    ) -> Result<(BTreeMap<String, String>, Files), PullError>
+    ) -> Result<DownloadedImage, PullError>
     where
         F: FnOnce(&BTreeMap<String, String>) -> Result<Select, Refusal> + Send,
     {
@@ -297,15 +317,6 @@ impl Puller {
         let config = self.config_blob(endpoint, &config, &mut meter).await.map_err(PullError::Copy)?;
         let labels = labels(&config).map_err(|error| PullError::Copy(error.into()))?;
         let select = select(&labels).map_err(PullError::Refused)?;
-        let limits = self.config.limits;
-        let mut assembly = Assembly {
-            unpacker: Unpacker::new(
-                select,
-                limits,
-                Spool::new(self.config.spool_dir.clone(), &self.config.disk),
-            ),
-            uncompressed: 0,
-        };
         let mut progress = Progress {
             bytes: 0,
             bytes_total: layers.iter().fold(0, |sum, layer| sum.saturating_add(layer.size)),
@@ -313,15 +324,17 @@ impl Puller {
             layers_total: layers.len(),
         };
         on_progress(progress);
+        let (mut spool, mut extents) = (self.spool(), Vec::new());
         for (index, descriptor) in layers.into_iter().enumerate() {
             let layer = Layer { index, digest: descriptor.digest, size: descriptor.size };
+            extents.push(Extent { offset: spool.len(), length: layer.size });
             let reporting = (&mut progress, &on_progress);
-            assembly = self.layer(endpoint, assembly, layer, &mut meter, reporting).await?;
+            spool = self.layer(endpoint, spool, layer, &mut meter, reporting).await?;
         }
-        let (tree, spool) = assembly.unpacker.into_parts();
-        let resolved = tree.resolve(&limits).map_err(PullError::Content)?;
         let content = spool.finish().map_err(|cause| FileError::reading("spool", &cause))?;
-        Ok((labels, Files::new(resolved, content)))
+        let (spool_dir, disk) = (self.config.spool_dir.clone(), self.config.disk.clone());
+        let limits = self.config.limits;
+        Ok(DownloadedImage { labels, select, limits, layers: extents, content, spool_dir, disk })
     }
 
     pub(crate) async fn endpoints(
@@ -418,15 +431,15 @@ impl Puller {
         Ok(bytes)
     }
 
-    /// Applies a layer; one whose transfer broke is fetched again, up to the limit of retries.
+    /// Adds a layer to the spool; one whose transfer broke is fetched again, up to the limit of retries.
     async fn layer(
         &self,
         endpoint: &Endpoint,
-        mut assembly: Assembly,
+        mut spool: Spool,
         layer: Layer,
         meter: &mut Meter,
         (progress, on_progress): (&mut Progress, &OnProgress),
-    ) -> Result<Assembly, PullError> {
+    ) -> Result<Spool, PullError> {
         meter.read(format!("reading blob {} in {}/{}", layer.digest, endpoint.host, endpoint.repository));
         let index = layer.index;
         let before = progress.bytes;
@@ -442,15 +455,14 @@ impl Puller {
                     on_progress(*progress);
                 }
             };
-            let within = (&mut *meter, &*self.rooms);
-            let applied = apply(assembly, layer.clone(), blob, self.config.limits, within, arrived).await;
-            let (returned, result) = applied.map_err(|cause| PullError::Layer { index, cause })?;
-            assembly = returned;
+            let received = receive(spool, layer.clone(), blob, (&mut *meter, &*self.rooms), arrived).await;
+            let (returned, result) = received.map_err(|cause| PullError::Layer { index, cause })?;
+            spool = returned;
             match result {
                 Ok(()) => {
                     progress.layers += 1;
                     on_progress(*progress);
-                    return Ok(assembly);
+                    return Ok(spool);
                 }
                 Err(LayerError::Blob(error))
                     if error.is_retryable() && attempt < self.config.timeouts.retries =>
@@ -459,10 +471,8 @@ impl Puller {
                     progress.bytes = before;
                     attempt += 1;
                 }
-                // Bytes that did not come or are not the right ones: the copy failed, not the application.
-                Err(LayerError::Blob(error)) if !error.is_content() => {
-                    return Err(PullError::Copy(error.into()));
-                }
+                // Bytes that did not come or are not the right ones.
+                Err(LayerError::Blob(error)) => return Err(PullError::Copy(error.into())),
                 Err(cause) => return Err(PullError::Layer { index, cause }),
             }
         }

@@ -1,8 +1,8 @@
-//! Room for unpacking: how many layers are read at the same time, whatever their registries.
+//! Room for pulls: how many layers are received and images unpacked at the same time, whatever their registries.
 //!
-//! Each holds a decoder and a few chunks. A layer whose bytes hardly come keeps its room only as long as no other waits
+//! Each holds a few chunks, and a decoder. A layer whose bytes hardly come keeps its room only as long as no other waits
 //! for it: the one whose registry is furthest behind the least speed is ended then, so that registries that hang hold
-//! up no other one, however many they are.
+//! up no other one, however many they are. Unpacking waits for no registry.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,17 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How far behind the least speed a registry has to be before its layer is ended for another one.
 pub(crate) const BEHIND_MAX: Duration = Duration::from_secs(1);
-/// The room that a zstd layer takes in that of a gzip layer: its window may have 32 MiB.
-const ZSTD_ROOM: usize = 8;
-
-/// The room that a layer takes whose first bytes are these.
-pub(crate) fn room(first: &[u8]) -> usize {
-    // The first byte of a zstd frame, or of a skippable one; a registry may send that byte alone.
-    match first {
-        [0x28 | 0x50..=0x5f, ..] => ZSTD_ROOM,
-        _ => 1,
-    }
-}
+/// The room that unpacking an image with zstd layers takes, in that of others: a window may have 32 MiB.
+pub(crate) const ZSTD_ROOM: usize = 8;
 
 /// All the room of a process.
 pub(crate) struct Rooms {
@@ -229,7 +220,7 @@ mod tests {
             layers.push(room);
             sleep(Duration::from_millis(100 * number)).await;
         }
-        let mut wanted = std::pin::pin!(rooms.take(room(&[0x28, 0xb5])));
+        let mut wanted = std::pin::pin!(rooms.take(ZSTD_ROOM));
         assert!((&mut wanted).now_or_never().is_none());
         assert!((&mut wanted).now_or_never().is_none(), "another look ends no more");
         let ended: Vec<bool> = layers.iter().map(|room| room.end.is_cancelled()).collect();

@@ -5,7 +5,12 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use tokio::time::{Instant, timeout};
 
-use crate::{blob::Piece, layers::BlobStream, limits::LeastSpeed, registry::RegistryError, unpacking::Room};
+use crate::{
+    layers::{BlobStream, Piece},
+    limits::LeastSpeed,
+    registry::RegistryError,
+    rooms::Room,
+};
 
 /// Measures one pull. Only the time that is spent waiting for the registry counts: what is slow here is not its fault.
 pub(crate) struct Meter {
@@ -39,7 +44,7 @@ impl Meter {
         }
     }
 
-    /// The next bytes of a blob that is being unpacked.
+    /// The next bytes of a blob that has room.
     pub(crate) async fn next_in(&mut self, room: &Room<'_>, blob: &mut BlobStream) -> Option<Piece> {
         let next = room.wait(self.next(blob), |piece| piece.as_ref().map_or(0, bytes_of)).await;
         next.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Where the bytes of an image's wanted files go while its layers stream by: memory first, then one file.
+//! Where the bytes of an image's layers go, and those of its wanted files: memory first, then one file.
 //!
 //! The file has no name (it is unlinked or never linked), so nothing is left behind by a crash and no path of an
 //! archive ever reaches the operating system. Readers share it by position.
@@ -137,7 +137,7 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match self {
             Self::Memory(bytes) => {
                 let start = usize::try_from(offset).map_or(bytes.len(), |offset| offset.min(bytes.len()));

@@ -59,7 +59,7 @@ async fn the_file_system_is_full() -> Result<()> {
         return Ok(());
     };
     let alone = Alone::take().await?;
-    let inner = "mount -t tmpfs -o size=24m tmpfs \"$0\" && head -c 10000000 /dev/zero >\"$0/ballast\" && exec \"$@\"";
+    let inner = "mount -t tmpfs -o size=24m tmpfs \"$0\" && head -c 18000000 /dev/zero >\"$0/ballast\" && exec \"$@\"";
     let settings =
         alone.registries.settings().shell(&format!("exec {unshare} sh -c '{inner}' \"$0\" \"$@\""));
     grows_beyond_the_disk(&alone, &settings, "No space left on device", async |catalogd, catalog| {

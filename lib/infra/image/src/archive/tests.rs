@@ -1,5 +1,3 @@
-use std::io::Read as _;
-
 use tar::{EntryType, Header};
 
 use super::{ArchiveError, Unpacker};
@@ -33,13 +31,13 @@ impl Image {
 
     fn files(&self) -> Result<Files, ArchiveError> {
         let select = Select::paths(["/configs"]).expect("valid");
-        let mut unpacker =
-            Unpacker::new(select, self.limits, Spool::new(std::env::temp_dir(), &DiskBudget::default()));
+        let mut spool = Spool::new(std::env::temp_dir(), &DiskBudget::default());
+        let mut unpacker = Unpacker::new(&select, self.limits, &mut spool);
         for (index, layer) in self.layers.iter().enumerate() {
             unpacker.apply(index, &mut tar::Archive::new(&layer.bytes()[..]))?;
         }
-        let (tree, spool) = unpacker.into_parts();
-        Ok(Files::new(tree.resolve(&self.limits)?, spool.finish().expect("finishes")))
+        let resolved = unpacker.into_tree().resolve(&self.limits)?;
+        Ok(Files::new(resolved, spool.finish().expect("finishes")))
     }
 
     /// `path=content` of each file.
@@ -403,30 +401,6 @@ fn what_is_not_an_archive_or_cut_short_is_refused() {
     }
     let garbage = PackedLayer::from_bytes(vec![b'x'; 2048], Compression::None);
     assert!(Image { layers: vec![garbage], limits: Limits::default() }.files().is_err());
-}
-
-#[test]
-fn a_layer_can_be_taken_back() {
-    let limits = Limits::default();
-    let select = Select::everything();
-    let mut unpacker =
-        Unpacker::new(select, limits, Spool::new(std::env::temp_dir(), &DiskBudget::default()));
-    let apply = |unpacker: &mut Unpacker, index, builder: LayerBuilder| {
-        let layer = builder.build().expect("packs");
-        unpacker.apply(index, &mut tar::Archive::new(&layer.bytes()[..])).expect("applies");
-    };
-    apply(&mut unpacker, 0, with!(layer(), file("a", "lower")));
-    let checkpoint = unpacker.checkpoint();
-    apply(&mut unpacker, 1, with!(layer(), whiteout("a"), file("b", "half of a layer")));
-    unpacker.roll_back(checkpoint).expect("rolls back");
-    apply(&mut unpacker, 1, with!(layer(), file("c", "upper")));
-    let (tree, spool) = unpacker.into_parts();
-    let files = Files::new(tree.resolve(&limits).expect("resolves"), spool.finish().expect("finishes"));
-    let mut text = String::new();
-    for path in files.paths() {
-        files.open(path).expect("opens").read_to_string(&mut text).expect("reads");
-    }
-    assert_eq!(text, "lowerupper");
 }
 
 /// What GNU tar makes of a folder, in each of its formats, is what is read here.

@@ -13,7 +13,7 @@ use olm_image::{
 };
 
 use crate::{
-    ordinary::{image, layer},
+    ordinary::{image, layer, noise},
     server::{FakeRegistry, Seen, status},
 };
 
@@ -130,15 +130,10 @@ async fn bytes_spoilt_on_the_way_are_not_the_images_fault_whatever_they_look_lik
     // A flipped bit may break the compression, a header, a size; the digest is what is wrong in any case.
     for compression in [Compression::Gzip, Compression::Zstd, Compression::None] {
         let registry = FakeRegistry::start().await;
-        let mut state = 1_u32;
-        let noise: Vec<u8> = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            state.to_be_bytes()[0]
-        })
-        .take(50_000)
-        .collect();
-        let layer =
-            LayerBuilder::new(compression).file("a", noise).and_then(LayerBuilder::build).expect("packs");
+        let layer = LayerBuilder::new(compression)
+            .file("a", noise(50_000))
+            .and_then(LayerBuilder::build)
+            .expect("packs");
         let packed = ImageBuilder::new().layer(layer).build();
         registry.put("v1", &packed);
         for at in [20, 130, 257, 1_000, 40_000] {
@@ -352,6 +347,11 @@ async fn a_bomb_behind_the_archives_end_is_stopped_too() {
     assert!(failure(&registry, &packed).await.to_string().contains("times larger"));
 }
 
+/// A layer with something after the end of its compressed stream.
+fn followed(compression: Compression) -> Vec<u8> {
+    [layer(compression, &[("a", "x")]).bytes(), &b"something"[..]].concat()
+}
+
 #[tokio::test]
 async fn unreadable_layers_are_the_images_fault() {
     let registry = FakeRegistry::start().await;
@@ -361,6 +361,8 @@ async fn unreadable_layers_are_the_images_fault() {
         (b"a secret text ".repeat(200), "layer[0]: not a valid tar archive"),
         (b"\x1f\x8b\x08garbage".to_vec(), "decompressing the layer: "),
         (b"\x28\xb5\x2f\xfdgarbage".to_vec(), "decompressing the layer: "),
+        (followed(Compression::Gzip), "decompressing the layer: "),
+        (followed(Compression::Zstd), "decompressing the layer: "),
     ] {
         let packed = ImageBuilder::new().layer(PackedLayer::from_bytes(bytes, Compression::None)).build();
         registry.put("v1", &packed);

@@ -10,7 +10,10 @@ use olm_image::{
     CanonicalReference, Compression, ImageBuilder, LayerBuilder, PackedImage, Progress, Select, folder_layer,
 };
 
-use crate::server::{FakeRegistry, status};
+use crate::{
+    failures::pull_with,
+    server::{FakeRegistry, status},
+};
 
 pub(crate) fn layer(compression: Compression, files: &[(&str, &str)]) -> olm_image::PackedLayer {
     let builder = LayerBuilder::new(compression);
@@ -20,6 +23,16 @@ pub(crate) fn layer(compression: Compression, files: &[(&str, &str)]) -> olm_ima
 
 pub(crate) fn image(files: &[(&str, &str)]) -> PackedImage {
     ImageBuilder::new().label("configs", "/configs").layer(layer(Compression::Gzip, files)).build()
+}
+
+/// Bytes that compression makes no smaller.
+pub(crate) fn noise(length: usize) -> Vec<u8> {
+    let mut state = 1_u32;
+    let bytes = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    });
+    bytes.take(length).collect()
 }
 
 fn text(image: &olm_image::PulledImage, path: &str) -> String {
@@ -82,6 +95,19 @@ async fn layers_of_all_compressions_are_read() {
         let reference = registry.reference("x:v1").at(packed.digest().clone());
         let unpacked = registry.puller().pull(&reference, |_| Ok(Select::everything())).await.expect("pulls");
         assert_eq!(text(&unpacked, "a"), "hello", "{compression:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_large_layer_of_any_compression_is_read_to_its_end() {
+    let registry = FakeRegistry::start().await;
+    let noise = noise(3_000_001);
+    for compression in [Compression::Gzip, Compression::Zstd, Compression::None] {
+        let layer = LayerBuilder::new(compression).file("a", &noise).and_then(LayerBuilder::build);
+        let packed = ImageBuilder::new().layer(layer.expect("packs")).build();
+        registry.put("v1", &packed);
+        let pulled = pull_with(&registry.puller(), &registry, &packed).await.expect("pulls");
+        assert!(pulled.files.read("a", 4 << 20).expect("reads") == noise, "{compression:?}");
     }
 }
 

@@ -97,17 +97,18 @@ async fn a_registry_that_hangs_takes_its_own_places_only() {
         .map(|one| format!("[[registry]]\nlocation = \"{}\"\ninsecure = true\n", one.address));
     config.registries_conf = Some(hostile.registries_conf(&both.concat()));
     let puller = Puller::new(config);
-    let hanging: Vec<_> = (0..3)
-        .map(|_| {
-            let (puller, reference) = (puller.clone(), hostile.reference("a:v1").at(packed.digest().clone()));
-            tokio::spawn(async move { puller.pull(&reference, |_| Ok(Select::everything())).await.map(drop) })
-        })
-        .collect();
+    let pull = || {
+        let (puller, reference) = (puller.clone(), hostile.reference("a:v1").at(packed.digest().clone()));
+        tokio::spawn(async move { puller.pull(&reference, |_| Ok(Select::everything())).await.map(drop) })
+    };
     let blobs =
         |registry: &FakeRegistry| registry.seen().iter().filter(|seen| seen.path.contains("/blobs/")).count();
+    let mut hanging = vec![pull(), pull()];
     while blobs(&hostile) < 2 {
         tokio::task::yield_now().await;
     }
+    // It waits for the place of one of the others.
+    hanging.push(pull());
     pull_with(&puller, &honest, &packed).await.expect("another registry is not concerned");
     assert_eq!(blobs(&hostile), 2, "two places a registry");
     assert!(hanging.iter().all(|pull| !pull.is_finished()));
