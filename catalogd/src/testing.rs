@@ -45,9 +45,7 @@ impl CatalogImage for MemoryFiles {
         for (path, bytes) in &self.0 {
             let place = end..end + bytes.len() as u64;
             end = place.end;
-            if sink.file(path, place.clone(), &mut bytes.as_slice()).is_err() {
-                return Err(PullError::Deadline(0));
-            }
+            sink.file(path, place.clone(), &mut bytes.as_slice()).map_err(|_| PullError::Deadline(0))?;
             places.insert(path.clone(), place);
         }
         Ok(places)

@@ -1,4 +1,4 @@
-//! The tar loop: one layer's archive, entry by entry, into the tree and to whoever takes in the files.
+//! The tar loop: one layer's archive, entry by entry, into the tree and to the sink of its files.
 //!
 //! Headers are read raw and interpreted here, because long names and PAX records come from outside and need
 //! limits, and because two readings of one archive must not be possible: sizes that disagree, data behind

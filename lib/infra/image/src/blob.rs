@@ -183,8 +183,8 @@ impl LayerReader {
     }
 
     /// Why reading failed.
-    pub(crate) fn failure(&mut self) -> Option<BlobError> {
-        self.failure.take()
+    pub(crate) fn into_failure(self) -> Option<BlobError> {
+        self.failure
     }
 }
 

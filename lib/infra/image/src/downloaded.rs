@@ -93,11 +93,10 @@ impl DownloadedImage {
         let mut reader = archive.into_inner();
         // What follows the archive's end is padding, but a part of the layer.
         let applied = applied.and_then(|()| Ok(io::copy(&mut reader, &mut io::sink())?));
-        match (applied, reader.failure()) {
-            (Ok(_), _) => Ok(reader.produced()),
+        match applied {
+            Ok(_) => Ok(reader.produced()),
             // What ended the layer's bytes is the cause of whatever the archive's reader said then.
-            (Err(_), Some(failure)) => Err(failure.into()),
-            (Err(error), None) => Err(error.into()),
+            Err(error) => Err(reader.into_failure().map_or_else(|| error.into(), LayerError::Blob)),
         }
     }
 }
