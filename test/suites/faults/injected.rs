@@ -8,7 +8,7 @@ use olm_test::{
 use crate::{
     lives::Fault,
     runner::{Runner, Step, WHOLE},
-    world::{alone, everything, seed},
+    world::{PACKAGE, Sample, alone, everything, seed},
 };
 
 /// Faults in one step of a run, at most: the wait for the next attempt doubles with each in a row, and must end
@@ -54,4 +54,38 @@ async fn an_api_server_that_restarts_does_not_change_the_end() -> Result<()> {
         runner.live(fault.clone()).await.with_context(|| format!("{fault:?}"))?;
     }
     Ok(())
+}
+
+/// What the program is to write again it has to read before, with the permissions that it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn conflicts_over_metadata_are_settled_at_once() -> Result<()> {
+    let world = alone().await?;
+    let (client, proxy) = (world.cluster.client().await?, world.proxy());
+    let strike = |kind: &str| {
+        let conflict = Weather::new(1, 1, &[proxy::Fault::Status(409)], 1);
+        proxy.weather(Some(conflict.only(&format!("patch {kind}."))));
+    };
+    let is_settled = |kind: &str| {
+        let (damage, requests) = (proxy.damage(), proxy.requests());
+        ensure!(damage.len() == 1, "{kind}: {damage:?} of {requests:#?}");
+        let about = |request: &&String| request.split(['.', ' ']).nth(1) == Some(kind);
+        let verbs: Vec<_> = requests.iter().filter(about).filter_map(|one| one.split(' ').next()).collect();
+        let first = verbs.iter().position(|verb| *verb == "patch").context("no patch")?;
+        ensure!(verbs[first..].starts_with(&["patch", "list", "patch"]), "{kind}: {verbs:?}");
+        ensure!(!world.operator.process().log().contains("forbidden"), "a request was forbidden");
+        proxy.reset();
+        Ok(())
+    };
+    strike("clustercatalogs");
+    let _sample = Sample::new(&world, "conflicts", &["1.0.0"]).await?;
+    is_settled("clustercatalogs")?;
+    strike("clusterextensions");
+    let extension = Extension::new(&client, "conflicts");
+    extension.create(extension.object(PACKAGE, &json!({}))).await?;
+    wait::until("the installation", DEADLINE, async || extension.is_installed("1.0.0").await).await?;
+    is_settled("clusterextensions")?;
+    strike("clusterobjectsets");
+    extension.delete().await?;
+    Api::<ClusterObjectSet>::all(client).gone("conflicts-1").await?;
+    is_settled("clusterobjectsets")
 }

@@ -1,4 +1,4 @@
-//! `make test`'s last line: the programs' tables of permissions compared with what their requests used in all suites.
+//! The end of `make test`: the programs' tables of permissions compared with what their requests used in all suites.
 //!
 //! `olm-permissions-used <folder>`, the folder being the one that `OLM_TEST_PERMISSIONS` named for the tests. The exit code is
 //! 0 if every request was covered by a row and each permission of the tables was used. With `--some` before the folder not
@@ -31,14 +31,16 @@ fn compare() -> Result<bool> {
         println!("skipped: the clusters of these tests show no audit log");
         return Ok(true);
     }
-    let as_it_should =
-        Subject::ALL.map(|subject| print(subject.name(), clusters, some, &Report::new(subject, &requests)));
+    let reports = Subject::ALL.map(|subject| (subject.name(), Report::new(subject, &requests)));
+    for (program, report) in &reports {
+        print_used(program, report);
+    }
+    // What is wrong comes last: of a long output, the end is what people look at.
+    let as_it_should = reports.map(|(program, report)| print_result(program, clusters, some, &report));
     Ok(as_it_should == [true; 3])
 }
 
-/// Prints the comparison of one program; whether it is as it should be. Unused permissions are, where only `some` of the
-/// tests were run.
-fn print(program: &str, clusters: usize, some: bool, report: &Report) -> bool {
+fn print_used(program: &str, report: &Report) {
     for (permission, count) in &report.used {
         let place = if permission.in_system_namespace { "in the system's namespace " } else { "" };
         let why = permission.without_request().filter(|_| *count == 0).unwrap_or_default();
@@ -47,9 +49,14 @@ fn print(program: &str, clusters: usize, some: bool, report: &Report) -> bool {
             permission.verb, permission.resource, permission.group
         );
     }
+}
+
+/// Prints the comparison of one program; whether it is as it should be. Unused permissions are, where only `some` of the
+/// tests were run.
+fn print_result(program: &str, clusters: usize, some: bool, report: &Report) -> bool {
     for (what, requests) in [("no row covers", &report.outside), ("revoked by a test", &report.revoked)] {
         for (request, count) in requests {
-            println!("{what}: {count} x {request:?}");
+            println!("{program}: {what}: {count} x {request:?}");
         }
     }
     let unused = report.unused();

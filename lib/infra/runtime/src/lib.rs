@@ -54,7 +54,7 @@ pub use interests::{Interest, Interests, Wanted, on_change};
 pub use jobs::{Job, JobContext, JobEnded, Jobs, Panicked};
 pub use json::{create_json, get_json, patch_json};
 pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
-pub use memory::{MemoryBudget, MemoryShare, without_huge_pages};
+pub use memory::{MemoryBudget, MemoryShare};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, ObjectStates, RequestCount};
 pub use object::{ObjectWriter, OwnWrites, api_text, is_namespace_missing, is_namespace_terminating};
 pub use process::{Process, ProcessError, run_main};

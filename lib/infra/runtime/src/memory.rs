@@ -11,7 +11,7 @@ const MEBIBYTE: usize = 1 << 20;
 /// The allocator spreads small allocations of many threads over its segments; with pages of 2 MB each touched
 /// corner costs as much. With a catalog of 132 MB loaded the process held 93 MB with huge pages and 50 MB
 /// without, at the same speed. A system that does not let us costs memory, nothing else.
-pub fn without_huge_pages() {
+pub(crate) fn without_huge_pages() {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         tracing::debug!(%error, "huge pages stay on");
     }
@@ -80,6 +80,12 @@ mod tests {
     use futures::FutureExt as _;
 
     use super::*;
+
+    #[test]
+    fn there_are_no_huge_pages() {
+        without_huge_pages();
+        assert!(rustix::thread::transparent_huge_pages_are_disabled().unwrap());
+    }
 
     #[test]
     fn small_jobs_run_side_by_side_and_one_that_needs_everything_runs_alone() {

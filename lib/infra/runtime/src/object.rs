@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt::Debug, sync::Arc, time::Duration};
 
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ObjectMeta, Patch},
+    api::{ListParams, ObjectMeta, Patch},
     core::{NamespaceResourceScope, object::HasStatus},
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -172,7 +172,9 @@ where
                     return Ok(written);
                 }
                 Err(kube::Error::Api(status)) if attempt < ATTEMPTS && status.is_conflict() => {
-                    newer = bounded(api.get_opt(&name)).await.map_err(|e| failed(&e))?;
+                    // Controllers may list what they watch, but not get each kind.
+                    let by_name = ListParams::default().fields(&format!("metadata.name={name}"));
+                    newer = bounded(api.list(&by_name)).await.map_err(|e| failed(&e))?.items.pop();
                     if newer.is_none() {
                         return Ok(None);
                     }

@@ -44,8 +44,7 @@ pub async fn ends_in_time<F: Future>(
     }
 }
 
-/// Runs a program on a runtime of its own, which ends with it. Its memory has no huge pages from now on: what is in use is
-/// scattered, and one page of 2 MiB for a few kilobytes of it is the difference between 30 and 35 MB at rest.
+/// Runs a program on a runtime of its own, which ends with it.
 ///
 /// Threads that are still busy then, unpacking an image or looking up a name, are left behind: whatever they write may
 /// be cut off at any time, and a registry must not decide when the process ends.
@@ -53,10 +52,6 @@ pub async fn ends_in_time<F: Future>(
 /// # Errors
 /// The runtime cannot be started.
 pub fn run_program<T>(program: impl Future<Output = T>) -> io::Result<T> {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
-        tracing::debug!(%error, "memory may have huge pages");
-    }
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.enable_all().thread_keep_alive(IDLE_THREADS_END).build()?;
     let ended = runtime.block_on(program);
@@ -78,13 +73,6 @@ mod tests {
         shutdown.cancel();
         assert_eq!(ends_in_time(takes(4), &shutdown, patience).await, Some(()));
         assert_eq!(ends_in_time(takes(6), &shutdown, patience).await, None);
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn memory_has_no_huge_pages() {
-        let are_disabled = run_program(async { rustix::thread::transparent_huge_pages_are_disabled() });
-        assert!(are_disabled.is_ok_and(|are_disabled| are_disabled.is_ok_and(|disabled| disabled)));
     }
 
     #[test]
