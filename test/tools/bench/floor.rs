@@ -1,8 +1,9 @@
 //! The floor: what a cluster takes for the objects of real operators when a bare client creates them, rendered beforehand,
 //! beside what an installation of the same operators takes.
 //!
-//! The client creates the CRDs of an operator, waits until they are established, creates the rest at once and waits for the
-//! Deployments. Each side has a control plane of its own, of the same kind, one after the other. One operator is installed
+//! The client creates the CRDs of an operator, waits until they are established, creates the roles, then the rest at once, and
+//! waits for the Deployments. It has the permissions of the ServiceAccount that the operator is installed with, because the
+//! API server checks who may grant what: an administrator's bindings are made a tenth of a second earlier. Each side has a control plane of its own, of the same kind, one after the other. One operator is installed
 //! and removed several times, of which the medians count: one installation takes a second, in which a machine is seldom quiet.
 
 use futures::future::try_join_all;
@@ -124,35 +125,55 @@ async fn priority_class(client: &Client) -> Result<()> {
 
 /// The objects of an operator as a bare client creates them.
 struct Objects {
+    /// The client, which has the permissions that an installation is given.
+    client: Client,
     crds: Vec<Value>,
+    /// Which bindings refer to.
+    roles: Vec<Value>,
     rest: Vec<Value>,
     /// Namespace and name.
     deployments: BTreeSet<(String, String)>,
 }
 
 impl Objects {
-    /// Renders a bundle. Kinds of add-ons that the cluster does not have are left out, as an installation does.
-    fn rendered(folder: &Path, (package, version): (&str, &str)) -> Result<Self> {
+    /// Renders a bundle, and makes its namespace with an account. Kinds of add-ons that the cluster does not have are left
+    /// out, as an installation does.
+    async fn prepared(
+        (cluster, client): (&Cluster, &Client),
+        folder: &Path,
+        (package, version): (&str, &str),
+    ) -> Result<Self> {
         let files = bundle_files(&folder.join(package).join(version))?;
+        cluster.create_namespace(package).await?;
+        create_account(client, package, ACCOUNT).await?;
+        grant(client, package, ACCOUNT, &rules_for(std::slice::from_ref(&files), package)?).await?;
+        let user = format!("system:serviceaccount:{package}:{ACCOUNT}");
+        let groups =
+            ["system:serviceaccounts", &format!("system:serviceaccounts:{package}"), "system:authenticated"];
         let options =
             Rendering { certificate_provider: CertificateProvider::BuiltIn, ..Rendering::new(package) };
         let objects = render(Bundle::read(&files, MEMORY_BYTES_MAX)?, &options)?.objects;
         let (crds, rest): (Vec<_>, Vec<_>) =
             objects.into_iter().partition(|object| ObjectKey::of(object).is_crd());
-        let rest: Vec<_> = rest
-            .into_iter()
-            .filter(|object| {
-                let key = ObjectKey::of(object);
-                known_kind(&key.group, &key.kind).is_some_and(|kind| !kind.optional)
-            })
-            .collect();
+        let is_served = |object: &Value| {
+            let key = ObjectKey::of(object);
+            known_kind(&key.group, &key.kind).is_some_and(|kind| !kind.optional)
+        };
+        let is_role = |object: &Value| object["kind"] == "ClusterRole" || object["kind"] == "Role";
+        let (roles, rest): (Vec<_>, Vec<_>) = rest.into_iter().filter(is_served).partition(is_role);
         let deployments = rest.iter().filter(|object| object["kind"] == "Deployment").map(ObjectKey::of);
         let deployments = deployments.map(|key| (key.namespace, key.name)).collect();
-        Ok(Self { crds, rest, deployments })
+        let client = cluster.client_for(&user, &groups).await?;
+        Ok(Self { client, crds, roles, rest, deployments })
     }
 
-    async fn create(&self, client: &Client) -> Result<()> {
-        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    fn count(&self) -> usize {
+        self.crds.len() + self.roles.len() + self.rest.len()
+    }
+
+    /// Creates them; `observer` sees CRDs.
+    async fn create(&self, observer: &Client) -> Result<()> {
+        let (client, api) = (&self.client, Api::<CustomResourceDefinition>::all(observer.clone()));
         let mut watch = Watch::begin(&api, "CRDs to be established").await?;
         try_join_all(self.crds.iter().map(|crd| created(client, crd))).await?;
         let mut missing: BTreeSet<_> =
@@ -170,13 +191,14 @@ impl Objects {
             };
             watch.first(all).await?;
         }
+        try_join_all(self.roles.iter().map(|object| created(client, object))).await?;
         try_join_all(self.rest.iter().map(|object| created(client, object))).await?;
         Ok(())
     }
 
     /// Deletes them, and waits until they are gone.
     async fn remove(&self, client: &Client) -> Result<()> {
-        for object in self.rest.iter().chain(&self.crds) {
+        for object in self.rest.iter().chain(&self.roles).chain(&self.crds) {
             let (api, name) = (api_of(client, object)?, ObjectKey::of(object).name);
             api.delete(&name, &DeleteParams::background())
                 .await
@@ -223,10 +245,9 @@ async fn bare(folder: &Path) -> Result<[Vec<Cost>; 2]> {
     for ((_, operators, rounds), costs) in GROUPS.into_iter().zip(&mut costs) {
         let mut all = Vec::new();
         for operator in operators {
-            cluster.create_namespace(operator.0).await?;
-            all.push(Objects::rendered(folder, *operator)?);
+            all.push(Objects::prepared((&cluster, &client), folder, *operator).await?);
         }
-        let count: usize = all.iter().map(|one| one.crds.len() + one.rest.len()).sum();
+        let count: usize = all.iter().map(Objects::count).sum();
         println!("note: {count} objects of {} operators by a bare client", all.len());
         for round in 1..=rounds {
             costs.push(create(&cluster, &client, &all).await?);
