@@ -9,21 +9,14 @@ const READY: Duration = Duration::from_mins(1);
 const EXTERNAL_ADDRESS: &str = "--external-address=";
 
 /// How a program of ours is started.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Flags beside those that every test needs.
     pub args: Vec<String>,
-    /// Variables of its environment, at first those of the Deployment.
+    /// Variables of its environment.
     pub env: BTreeMap<String, String>,
     /// Text of a shell that runs first and ends with `exec "$@"`; its `$0` is the cache folder.
     pub shell: Option<String>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        let env = BTreeMap::from([("MIMALLOC_PURGE_DELAY".to_owned(), "0".to_owned())]);
-        Self { args: Vec::new(), env, shell: None }
-    }
 }
 
 impl Settings {

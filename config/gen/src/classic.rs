@@ -217,9 +217,7 @@ fn deployment() -> Value {
             ports.push(json!({"name": name, "containerPort": port, "protocol": "TCP"}));
         }
     }
-    if let Some(env) = container["env"].as_array_mut() {
-        env.push(json!({"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}));
-    }
+    container["env"] = json!([{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]);
     deployment
 }
 

@@ -143,8 +143,6 @@ impl Program {
             "imagePullPolicy": "IfNotPresent",
             "command": [format!("/{}", self.name)],
             "args": args,
-            // Memory that a catalog needed goes back to the node at once.
-            "env": [{"name": "MIMALLOC_PURGE_DELAY", "value": "0"}],
             "ports": [
                 {"name": "catalogs", "containerPort": self.catalogs_port, "protocol": "TCP"},
                 {"name": "metrics", "containerPort": self.metrics_port, "protocol": "TCP"},

@@ -40,7 +40,6 @@ impl Variant {
         let container = "/spec/template/spec/containers/0";
         let lists = [
             ("args", ARGS.to_owned()),
-            ("env", format!("{container}/env/-")),
             ("volumeMounts", format!("{container}/volumeMounts/-")),
             ("volumes", format!("{pod}/volumes/-")),
         ];
@@ -48,6 +47,10 @@ impl Variant {
         for (key, path) in &lists {
             let values = self.additions[*key].as_array().into_iter().flatten();
             operations.extend(values.map(|value| json!({"op": "add", "path": path, "value": value})));
+        }
+        // Deployments have no variables of their own, so there is no list to add to.
+        if let Some(variables) = self.additions.get("env") {
+            operations.push(json!({"op": "add", "path": format!("{container}/env"), "value": variables}));
         }
         for (key, value) in self.additions["annotations"].as_object().into_iter().flatten() {
             let key = key.replace('~', "~0").replace('/', "~1");

@@ -74,12 +74,22 @@ impl Cost {
     }
 }
 
-/// The operators of a group, and how often they are installed.
-const GROUPS: [(&str, &[(&str, &str)], usize); 2] = [("one", &[ALONE], ROUNDS), ("20-at-once", &TOGETHER, 1)];
+/// Operators that are installed at once, as often as there are rounds.
+#[derive(Clone, Copy)]
+struct Group {
+    name: &'static str,
+    operators: &'static [(&'static str, &'static str)],
+    rounds: usize,
+}
+
+const GROUPS: [Group; 2] = [
+    Group { name: "one", operators: &[ALONE], rounds: ROUNDS },
+    Group { name: "20-at-once", operators: &TOGETHER, rounds: 1 },
+];
 
 /// Takes the figures of both sides, on bundles below `folder`.
 pub(super) async fn measure(folder: &Path) -> Result<()> {
-    let mut operators = GROUPS.iter().flat_map(|(_, operators, _)| *operators);
+    let mut operators = GROUPS.iter().flat_map(|group| group.operators);
     if let Some((package, version)) =
         operators.find(|(package, version)| !folder.join(package).join(version).is_dir())
     {
@@ -88,7 +98,7 @@ pub(super) async fn measure(folder: &Path) -> Result<()> {
     }
     let bare = Box::pin(bare(folder)).await?;
     let ours = Box::pin(installed(folder)).await?;
-    for (((name, ..), bare), ours) in GROUPS.into_iter().zip(bare).zip(ours) {
+    for ((Group { name, .. }, bare), ours) in GROUPS.into_iter().zip(bare).zip(ours) {
         for (who, rounds) in [("a bare client", &bare), ("the program", &ours)] {
             let seconds: Vec<_> = rounds.iter().map(|cost| format!("{:.3}", cost.seconds)).collect();
             println!("note: {name} by {who}, in seconds: {}", seconds.join(" "));
@@ -242,7 +252,7 @@ async fn bare(folder: &Path) -> Result<[Vec<Cost>; 2]> {
     let client = cluster.client().await?;
     priority_class(&client).await?;
     let mut costs = [Vec::new(), Vec::new()];
-    for ((_, operators, rounds), costs) in GROUPS.into_iter().zip(&mut costs) {
+    for (Group { operators, rounds, .. }, costs) in GROUPS.into_iter().zip(&mut costs) {
         let mut all = Vec::new();
         for operator in operators {
             all.push(Objects::prepared((&cluster, &client), folder, *operator).await?);
@@ -286,7 +296,7 @@ async fn installed(folder: &Path) -> Result<[Vec<Cost>; 2]> {
     priority_class(&client).await?;
     let mut groups = Vec::new();
     let mut catalog = String::new();
-    for (_, operators, rounds) in GROUPS {
+    for Group { operators, rounds, .. } in GROUPS {
         let mut samples = Vec::new();
         for (package, version) in operators {
             let sample = Sample::real(&world, package, version, &folder.join(package).join(version)).await?;

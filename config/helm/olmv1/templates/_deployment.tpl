@@ -35,6 +35,7 @@
   {{- range without $gates.enabled "APIV1MetasHandler" }}{{ $args = append $args (printf "--feature-gates=%s=true" .) }}{{ end -}}
   {{- range $gates.disabled }}{{ $args = append $args (printf "--feature-gates=%s=false" .) }}{{ end -}}
 {{- end -}}
+{{- $env := default list $container.env -}}
 {{- $variants := list -}}
 {{- /* OLM Classic, in a namespace of its own, keeps a certificate of its own. */ -}}
 {{- if ne .name "classic-deployment" -}}
@@ -47,13 +48,13 @@
   {{- if eq $.name "operator-controller-deployment" -}}
     {{- $args = concat $args (default list $additions.operatorControllerArgs) -}}
   {{- end -}}
-  {{- $_ := set $container "env" (concat $container.env (default list $additions.env)) -}}
+  {{- $env = concat $env (default list $additions.env) -}}
   {{- $_ := set $container "volumeMounts" (concat $container.volumeMounts (default list $additions.volumeMounts)) -}}
   {{- $_ := set $template.spec "volumes" (concat $template.spec.volumes (default list $additions.volumes)) -}}
   {{- $_ := mergeOverwrite $template.metadata.annotations (default dict $additions.annotations) -}}
 {{- end -}}
 {{- $deployments := $root.Values.deployments -}}
-{{- $_ := set $container "env" (concat $container.env $deployments.extraEnv) -}}
+{{- with concat $env $deployments.extraEnv }}{{ $_ := set $container "env" . }}{{ end -}}
 {{- $_ := set $container "volumeMounts" (concat $container.volumeMounts $deployments.extraVolumeMounts) -}}
 {{- $_ := set $template.spec "volumes" (concat $template.spec.volumes $deployments.extraVolumes) -}}
 {{- $_ := set $container "args" (concat $args $values.deployment.extraArguments) -}}

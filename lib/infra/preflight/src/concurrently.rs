@@ -11,5 +11,9 @@ pub const REQUESTS: usize = 8;
 ///
 /// They are collected first: a stream that maps borrowed items to futures is not `Send` in the compiler's eyes.
 pub async fn concurrently<F: Future>(limit: usize, futures: Vec<F>) -> Vec<F::Output> {
-    stream::iter(futures).buffered(limit).collect().await
+    let numbered = futures.into_iter().enumerate().map(async |(number, future)| (number, future.await));
+    // A slow one keeps none from being begun, as it would where the results have to leave in order.
+    let mut results: Vec<_> = stream::iter(numbered).buffer_unordered(limit).collect().await;
+    results.sort_unstable_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
 }

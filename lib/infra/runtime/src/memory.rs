@@ -1,17 +1,36 @@
 //! How much memory the process takes for what it uses.
 
-use std::sync::Arc;
+use std::{env, os::unix::process::CommandExt, process::Command, sync::Arc};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const MEBIBYTE: usize = 1 << 20;
 
-/// Turns huge pages off for this process. To be called first in `main`.
+/// What the allocator reads from the environment when a process starts: for how many milliseconds it keeps memory that was
+/// freed, and after how many allocations of more than a kilobyte a thread takes back what others have freed of its memory.
+/// Idle with a catalog of 132 MB, the process holds 35 MB by default, 31 MB with the first setting and 27 MB with both.
+const ALLOCATOR: [(&str, &str); 2] = [("MIMALLOC_PURGE_DELAY", "0"), ("MIMALLOC_GENERIC_COLLECT", "1000")];
+
+/// Keeps the memory of this process small. To be called first in `main`: a program gets an environment only when it starts,
+/// so it is started once more, in this process and with the same arguments, unless it has what the allocator reads.
+///
+/// A system that does not let us costs memory, nothing else.
+pub(crate) fn keep_small() {
+    without_huge_pages();
+    let missing: Vec<_> = ALLOCATOR.into_iter().filter(|(name, _)| env::var_os(name).is_none()).collect();
+    let mut arguments = env::args_os();
+    if let (false, Some(name), Ok(program)) = (missing.is_empty(), arguments.next(), env::current_exe()) {
+        // It returns only where it fails.
+        let _ = Command::new(program).arg0(name).args(arguments).envs(missing).exec();
+    }
+}
+
+/// Turns huge pages off for this process.
 ///
 /// The allocator spreads small allocations of many threads over its segments; with pages of 2 MB each touched
 /// corner costs as much. With a catalog of 132 MB loaded the process held 93 MB with huge pages and 50 MB
-/// without, at the same speed. A system that does not let us costs memory, nothing else.
-pub(crate) fn without_huge_pages() {
+/// without, at the same speed.
+fn without_huge_pages() {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
         tracing::debug!(%error, "huge pages stay on");
     }

@@ -24,7 +24,7 @@ use crate::{
     flags::{ProcessFlags, ProcessSettings},
     http::{HttpError, ServerLimits, health_router, listen, metrics_router, serve},
     lease::{Elector, Terms},
-    memory::without_huge_pages,
+    memory::keep_small,
     metrics::Metrics,
     pull_secrets::PullSecrets,
     shutdown::{ends_in_time, on_signal, run_program},
@@ -45,11 +45,11 @@ pub fn run_main<E: Display, F: Future<Output = Result<(), E>>>(
     flags: &ProcessFlags,
     work: impl FnOnce(CancellationToken) -> F,
 ) -> ExitCode {
-    without_huge_pages();
     if flags.wants_version() {
         print_version(program);
         return ExitCode::SUCCESS;
     }
+    keep_small();
     let traces = init(flags.verbosity, program);
     for sentence in flags.without_effect() {
         tracing::warn!("{sentence}");
