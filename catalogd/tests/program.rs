@@ -48,7 +48,7 @@ impl Drop for Killed {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_allocator_is_told_to_keep_no_memory_unless_somebody_says_otherwise() {
+fn the_allocator_keeps_no_memory_unless_the_environment_says_otherwise() {
     let of_process = |id: u32, file: &str| -> Vec<String> {
         let bytes = fs::read(format!("/proc/{id}/{file}")).unwrap();
         let parts = bytes.split(|byte| *byte == 0).filter(|part| !part.is_empty());

@@ -3,8 +3,9 @@
 //!
 //! The client creates the CRDs of an operator, waits until they are established, creates the roles, then the rest at once, and
 //! waits for the Deployments. It has the permissions of the ServiceAccount that the operator is installed with, because the
-//! API server checks who may grant what: an administrator's bindings are made a tenth of a second earlier. Each side has a control plane of its own, of the same kind, one after the other. One operator is installed
-//! and removed several times, of which the medians count: one installation takes a second, in which a machine is seldom quiet.
+//! API server checks who may grant what: an administrator's bindings are made a tenth of a second earlier. Each side has a
+//! control plane of its own, of the same kind, one after the other. One operator is installed and removed several times, of
+//! which the medians count: one installation takes a second, in which a machine is seldom quiet.
 
 use futures::future::try_join_all;
 use kube::core::GroupVersionKind;
@@ -13,9 +14,9 @@ use olm_object::{ObjectKey, known_kind};
 use olm_render::{CertificateProvider, Options as Rendering, render};
 
 use super::extensions::{events_of, is_installed, remove};
-use super::sample::Sample;
+use super::sample::{Sample, give_account, user_of};
 use super::watching::Watch;
-use super::{DEADLINE, accounts, catalogs, figure, percentile, start_on, subject, usage};
+use super::{accounts, catalogs, figure, percentile, start_on, subject, usage};
 use crate::{images::bundle_files, prelude::*};
 
 /// The operator that is installed alone.
@@ -155,9 +156,7 @@ impl Objects {
     ) -> Result<Self> {
         let files = bundle_files(&folder.join(package).join(version))?;
         cluster.create_namespace(package).await?;
-        create_account(client, package, ACCOUNT).await?;
-        grant(client, package, ACCOUNT, &rules_for(std::slice::from_ref(&files), package)?).await?;
-        let user = format!("system:serviceaccount:{package}:{ACCOUNT}");
+        give_account(client, package, std::slice::from_ref(&files)).await?;
         let groups =
             ["system:serviceaccounts", &format!("system:serviceaccounts:{package}"), "system:authenticated"];
         let options =
@@ -173,7 +172,7 @@ impl Objects {
         let (roles, rest): (Vec<_>, Vec<_>) = rest.into_iter().filter(is_served).partition(is_role);
         let deployments = rest.iter().filter(|object| object["kind"] == "Deployment").map(ObjectKey::of);
         let deployments = deployments.map(|key| (key.namespace, key.name)).collect();
-        let client = cluster.client_for(&user, &groups).await?;
+        let client = cluster.client_for(&user_of(package), &groups).await?;
         Ok(Self { client, crds, roles, rest, deployments })
     }
 
@@ -210,14 +209,8 @@ impl Objects {
     async fn remove(&self, client: &Client) -> Result<()> {
         for object in self.rest.iter().chain(&self.roles).chain(&self.crds) {
             let (api, name) = (api_of(client, object)?, ObjectKey::of(object).name);
-            api.delete(&name, &DeleteParams::background())
-                .await
-                .with_context(|| format!("deleting {name}"))?;
-            wait::until("an object to be gone", DEADLINE, || async {
-                ensure!(api.get_metadata_opt(&name).await?.is_none(), "{name} is there");
-                Ok(())
-            })
-            .await?;
+            api.remove(&name).await.with_context(|| format!("deleting {name}"))?;
+            api.gone(&name).await?;
         }
         Ok(())
     }
@@ -269,6 +262,7 @@ async fn bare(folder: &Path) -> Result<[Vec<Cost>; 2]> {
     Ok(costs)
 }
 
+/// Creates the objects of operators at once; what it took until their Deployments were available.
 async fn create(cluster: &Cluster, client: &Client, all: &[Objects]) -> Result<Cost> {
     let mut missing: BTreeSet<_> = all.iter().flat_map(|one| one.deployments.clone()).collect();
     let api: Api<Deployment> = Api::all(client.clone());

@@ -87,14 +87,12 @@ impl Sample {
     /// Makes the namespace and the account with exactly the rights for it.
     pub(super) async fn prepare(&self, world: &World, client: &Client) -> Result<()> {
         world.cluster.create_namespace(&self.name).await?;
-        create_account(client, &self.name, ACCOUNT).await?;
-        let rules = rules_for(&self.files, &self.name)?;
-        grant(client, &self.name, ACCOUNT, &rules).await
+        give_account(client, &self.name, &self.files).await
     }
 
     /// The user name of the account.
     pub(super) fn user(&self) -> String {
-        format!("system:serviceaccount:{}:{ACCOUNT}", self.name)
+        user_of(&self.name)
     }
 
     /// The extension, from one catalog.
@@ -107,6 +105,17 @@ impl Sample {
         let extension = extension(&self.name, &self.name, &self.package, catalog, filter);
         Ok(serde_json::from_value(extension)?)
     }
+}
+
+/// Makes the account of a namespace with exactly the rights for bundles.
+pub(super) async fn give_account(client: &Client, namespace: &str, bundles: &[BundleFiles]) -> Result<()> {
+    create_account(client, namespace, ACCOUNT).await?;
+    grant(client, namespace, ACCOUNT, &rules_for(bundles, namespace)?).await
+}
+
+/// The user name of the account of a namespace.
+pub(super) fn user_of(namespace: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{ACCOUNT}")
 }
 
 /// A generated bundle; its CRD is of a group of its own, `<name>.example.com`.
