@@ -42,7 +42,11 @@ pub(crate) async fn act(cx: &Context, observed: &Observed<'_>, decision: Decisio
         roll_out(observed, executor).await
     } else {
         match executor.tear_down(&observed.phases).await {
-            Ok(true) => Outcome::Archived.into(),
+            Ok(true) => {
+                // Nothing of it is watched any more: what the status says last must not name a watch that fails.
+                cx.watches.release(&observed.set.uid().unwrap_or_default());
+                Outcome::Archived.into()
+            }
             Ok(false) => Outcome::Archiving.into(),
             Err(error) => Outcome::Retrying(format!("error archiving revision: {error}")).into(),
         }

@@ -71,7 +71,7 @@ async fn secrets_are_watched_as_the_service_account() -> Result<()> {
         ensure!(allowed(&scenario, verb, "olmv1-system").await?, "its own namespace holds the content");
     }
     // Exactly what `olm bundle rbac` prints for a Secret.
-    let write = rule(&["secrets"], &["watched", "checked"], &["delete", "get", "patch", "update"]);
+    let write = rule(&["secrets"], &["watched", "checked", "ended"], &["delete", "get", "patch", "update"]);
     let create_any = rule(&["secrets"], &[], &["create"]);
     let watch = rule(&["secrets"], &["watched"], &["list", "watch"]);
     replace_rules(&scenario, &[write.clone(), create_any.clone(), watch.clone()]).await?;
@@ -85,6 +85,7 @@ async fn secrets_are_watched_as_the_service_account() -> Result<()> {
 
     let checked =
         create(&scenario, "checked", spec(&[("one", inline(&[secret(&scenario, "checked")]))])).await?;
+    let ended = create(&scenario, "ended", spec(&[("one", inline(&[secret(&scenario, "ended")]))])).await?;
     let text = format!(
         "{DONE}\nChanges of Secret.v1 objects are not noticed at once, because watching the kind fails (secrets \"checked\" is forbidden: User \"system:serviceaccount:{}:",
         scenario.name
@@ -92,6 +93,10 @@ async fn secrets_are_watched_as_the_service_account() -> Result<()> {
     begins(&scenario, &checked, Ready, &text).await?;
     is_repaired(&scenario, "checked").await?;
     ensure!(condition(&scenario, &watched, Ready).await? == DONE, "the other revision is not concerned");
+    // Nothing looks at it after that.
+    begins(&scenario, &ended, Ready, &text.replace("checked", "ended")).await?;
+    super::patch(&scenario, &ended, json!({"spec": {"lifecycleState": "Archived"}})).await?;
+    shows(&scenario, &ended, Ready, "True/Archived/revision is archived").await?;
     let watch = rule(&["secrets"], &["watched", "checked"], &["list", "watch"]);
     replace_rules(&scenario, &[write, create_any, watch]).await?;
     wait::until("the watch to work", COLLECTED, || async {
