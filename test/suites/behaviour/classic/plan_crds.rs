@@ -216,3 +216,29 @@ async fn definitions_are_written_by_the_program_and_all_else_as_the_service_acco
     })
     .await
 }
+
+/// A plan that its Subscription no longer names is not continued, so no other may take its place before it is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_version_waits_while_a_definition_is_not_served() -> Result<()> {
+    let tenant = Tenant::new("unserved").await?;
+    // Two definitions cannot have one kind.
+    let mut first = bundle::crd(&tenant.api_group(), "Lamp", &json!({}));
+    first["metadata"]["name"] = format!("lanterns.{}", tenant.api_group()).into();
+    first["spec"]["names"]["plural"] = "lanterns".into();
+    first["spec"]["names"]["singular"] = "lantern".into();
+    let crds: Api<CustomResourceDefinition> = Api::all(tenant.client.clone());
+    crds.make(first.clone()).await?;
+    let lamp = |version: &str| small("lamp", version).brings_with(&tenant.api_group(), "Lamp", &json!({}));
+    tenant.offer(&[lamp("1.0.0"), lamp("1.1.0").replaces("1.0.0")]).await?;
+    tenant.subscribe("lamp", json!({"startingCSV": "lamp.v1.0.0"})).await?;
+    // The look that finds the version installed is also one for the next version.
+    tenant.is("lamp", ["AtLatestKnown", "lamp.v1.0.0", "lamp.v1.0.0"]).await?;
+    tenant.shows("lamp", "InstallPlanPending", "True/Installing").await?;
+    let plan = tenant.plan("lamp").await?.name_any();
+    ensure!(tenant.plans().await?.len() == 1, "another plan was made");
+    crds.remove(first["metadata"]["name"].as_str().context("name")?).await?;
+    tenant.is("lamp", ["AtLatestKnown", "lamp.v1.1.0", "lamp.v1.1.0"]).await?;
+    let phase = tenant.api::<InstallPlan>().get(&plan).await?.status.context("status")?.phase;
+    ensure!(phase == "Complete", "{plan} is {phase}");
+    Ok(())
+}

@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use olm_api_classic::{ClusterServiceVersion, Subscription};
 use olm_go::Quoted;
 
-use super::texts;
+use super::{conditions, texts};
 use crate::{
     graph::OrderError,
     resolve::{GeneratedSubscription, Part, ResolveError, Solution, Unresolved},
@@ -74,8 +74,9 @@ pub enum Decision {
 /// What follows for the Subscriptions of a part. `all` are those of the namespace.
 pub fn decide(part: &Part, all: &[Subscription], csvs: &[ClusterServiceVersion]) -> Decision {
     let members = members(part, all);
+    let has_open_plans = members.iter().any(|one| is_being_installed(one));
     // A plan was made for each, and is not carried out yet.
-    if !members.is_empty() && members.iter().all(|one| awaits_plan(one)) {
+    if has_open_plans || !members.is_empty() && members.iter().all(|one| awaits_plan(one)) {
         return Decision::Await;
     }
     let solution = match &part.outcome {
@@ -197,6 +198,16 @@ pub fn approval<'s>(subscriptions: impl IntoIterator<Item = &'s Subscription>) -
 pub fn awaits_plan(subscription: &Subscription) -> bool {
     subscription.status.as_ref().is_some_and(|status| {
         status.state.as_deref() == Some(texts::UPGRADE_PENDING) && status.install_plan_ref.is_some()
+    })
+}
+
+/// Whether the version that an InstallPlan brings exists while the plan is not over. Upstream resolves meanwhile. Here a plan
+/// that its Subscription no longer names is not continued, so the next one would leave what this one still has to make
+/// missing.
+fn is_being_installed(subscription: &Subscription) -> bool {
+    subscription.status.as_ref().is_some_and(|status| {
+        status.state.as_deref() == Some(texts::AT_LATEST_KNOWN)
+            && conditions::is_true(status, texts::PLAN_PENDING)
     })
 }
 

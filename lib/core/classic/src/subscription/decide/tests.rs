@@ -120,6 +120,23 @@ fn rows_14_and_15_a_plan_is_made_if_a_subscription_has_a_new_version() {
 }
 
 #[test]
+fn the_next_version_waits_until_the_plan_of_the_one_before_is_over() {
+    let at = |state: &str, pending: &str| {
+        let condition = json!({"type": "InstallPlanPending", "status": pending, "reason": "Installing"});
+        let status = json!({
+            "state": state, "installPlanRef": {"name": "install-abcde"}, "conditions": [condition],
+        });
+        subscription("lamp", &json!({}), &status)
+    };
+    let other = subscription("cord", &json!({}), &json!({}));
+    let part = Part { subscriptions: vec!["lamp".to_owned(), "cord".to_owned()], ..solved(true, true) };
+    assert_eq!(decide(&part, &[at("AtLatestKnown", "True"), other.clone()], &[]), Decision::Await);
+    for lamp in [at("AtLatestKnown", "False"), at("UpgradePending", "True")] {
+        assert!(matches!(decide(&part, &[lamp, other.clone()], &[]), Decision::Install(_)));
+    }
+}
+
+#[test]
 fn a_conflict_during_an_upgrade_is_none_unless_the_new_version_failed() {
     let upgraded = subscription("lamp", &json!({}), &json!({"installedCSV": "lamp.v2"}));
     let csvs = |phase| [csv("lamp.v1", None, "Replacing"), csv("lamp.v2", Some("lamp.v1"), phase)];
