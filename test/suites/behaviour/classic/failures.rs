@@ -68,7 +68,6 @@ async fn warnings_of_the_api_server_are_published_and_counted() -> Result<()> {
     let before = warned().await?;
     tenant.subscribe("lamp", json!({})).await?;
     tenant.install("lamp", "lamp.v1.0.0").await?;
-    ensure!(warned().await? > before, "no warning is counted");
     let plan = tenant.plan("lamp").await?;
     let event = wait::until("the Event", DEADLINE, async || {
         let events = tenant.api::<Event>().list(&ListParams::default()).await?.items;
@@ -76,6 +75,7 @@ async fn warnings_of_the_api_server_are_published_and_counted() -> Result<()> {
         found.context("none")
     })
     .await?;
+    ensure!(warned().await? > before, "no warning is counted");
     let about = &event.involved_object;
     ensure!(about.name == Some(plan.name_any()), "{about:?}");
     ensure!(about.field_path.as_ref().is_some_and(|path| path.starts_with("status.plan[")), "{about:?}");
