@@ -24,7 +24,7 @@ use hyper_util::{
         },
         proxy::matcher::Matcher,
     },
-    rt::TokioExecutor,
+    rt::{TokioExecutor, TokioTimer},
 };
 use kube::{
     Client, Config,
@@ -36,8 +36,9 @@ use crate::metrics::RequestCount;
 
 /// How long to wait for a connection to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an unused connection is kept.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long an unused connection is kept; it is closed before twice this time is over. An installation of many objects makes
+/// many at once.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A client for `config`, through its proxy if it has one.
 pub(crate) fn client(config: Config, count: RequestCount) -> Result<Client, kube::Error> {
@@ -90,8 +91,11 @@ where
     C: Connect + Clone + Send + Sync + 'static,
 {
     let host = config.cluster_url.authority().map_or_else(String::new, ToString::to_string);
-    let http: HttpClient<_, Body> =
-        HttpClient::builder(TokioExecutor::new()).pool_idle_timeout(IDLE_TIMEOUT).build(connector);
+    let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        // Without a timer unused connections are only closed when another one is asked for.
+        .pool_timer(TokioTimer::new())
+        .build(connector);
     let service = ServiceBuilder::new()
         .layer_fn(move |inner| Counted { inner, host: host.clone(), count: count.clone() })
         .layer(config.base_uri_layer())
@@ -155,6 +159,32 @@ mod tests {
         String::from_utf8(head).unwrap()
     }
 
+    /// Answers a request for the version of the API server.
+    async fn answer(stream: &mut tokio::net::TcpStream) {
+        let body = r#"{"major":"1","minor":"33","gitVersion":"v1.33.0","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn connections_that_nobody_uses_are_closed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            head(&mut stream).await;
+            answer(&mut stream).await;
+            stream
+        };
+        let config = Config::new(format!("http://{address}").parse().unwrap());
+        let client = client(config, RequestCount::default()).unwrap();
+        let (version, mut stream) = tokio::join!(client.apiserver_version(), serving);
+        assert_eq!(version.unwrap().minor, "33");
+        tokio::time::pause();
+        let closed = tokio::time::timeout(3 * IDLE_TIMEOUT, stream.read_u8()).await;
+        assert!(closed.expect("it is open").is_err(), "more was asked");
+    }
+
     #[tokio::test]
     async fn requests_through_a_proxy_log_in_there_and_are_counted() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -164,9 +194,7 @@ mod tests {
             let asked = head(&mut stream).await;
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
             let request = head(&mut stream).await;
-            let body = r#"{"major":"1","minor":"33","gitVersion":"v1.33.0","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
-            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-            stream.write_all(answer.as_bytes()).await.unwrap();
+            answer(&mut stream).await;
             (asked, request)
         });
         let mut registry = Registry::default();
