@@ -7,7 +7,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// A process that used less than a tick in this time is idle.
 const IDLE_WINDOW: Duration = Duration::from_millis(500);
 /// Threads and connections that a process has nothing for any more end in this time, and give their memory back.
-const ENDS: Duration = Duration::from_secs(12);
+const ENDS_WITHIN: Duration = Duration::from_secs(12);
 /// How long a process may take to become idle.
 const IDLE_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -34,7 +34,7 @@ pub fn memory(pid: u32) -> Result<Memory> {
 /// What a process has resident when it has been idle for a while, in megabytes.
 pub async fn at_rest(pid: u32) -> Result<f64> {
     idle(pid).await?;
-    tokio::time::sleep(ENDS).await;
+    tokio::time::sleep(ENDS_WITHIN).await;
     Ok(memory(pid)?.resident)
 }
 

@@ -6,11 +6,9 @@
 
 use std::process::ExitCode;
 
-use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::signal::unix::{SignalKind, signal};
 
-use olm_test::{permissions_used, sample_operator, tools::node};
+use olm_test::{cluster, permissions_used, sample_operator, tools::node};
 use olm_test::{
     prelude::*,
     tools::e2e::{Choice, MIRRORED, PREVIOUS, Place, REGISTRY_PULL, REGISTRY_PUSH},
@@ -155,9 +153,7 @@ async fn environment(place: &Place) -> Result<Vec<(&'static str, String)>> {
 
 /// The chapters install and remove everything that `install.yaml` has, its kinds and with them all extensions.
 async fn nobody_uses_it(kubeconfig: &Path) -> Result<()> {
-    let config = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
-    let extensions = Api::<ClusterExtension>::all(Client::try_from(config)?);
+    let extensions = Api::<ClusterExtension>::all(cluster::client(kubeconfig).await?);
     match extensions.list_metadata(&ListParams::default().limit(1)).await {
         Ok(list) if list.items.is_empty() => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
