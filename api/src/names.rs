@@ -139,8 +139,8 @@ pub const IDENTITY_ANNOTATION: &str = "extensions.olm.operatorframework.io/ident
 pub const SERVICE_ACCOUNT_UID_ANNOTATION: &str = "extensions.olm.operatorframework.io/service-account-uid";
 /// Annotation of a ClusterObjectSet: digest of the plan that it was made by, as `olm diff` prints it.
 pub const PLAN_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/plan-digest";
-/// Annotation of a ClusterObjectSet: name of the CustomResourceDefinition that is created before all its other objects. No
-/// dry run has shown whether the API server takes it.
+/// Annotation of a ClusterObjectSet: the kind whose objects are created before all others, and all or none of them. No dry
+/// run has shown whether the API server takes them.
 pub const CREATED_FIRST_ANNOTATION: &str = "extensions.olm.operatorframework.io/created-first";
 /// Annotation of a ClusterObjectSet: a sentence about the permissions that its bundle has beyond those of the bundle that
 /// was installed before.

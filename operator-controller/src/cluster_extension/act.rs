@@ -81,7 +81,7 @@ async fn keep(cx: &Context, observed: &Observed<'_>, latest: &Revision) -> Resul
 
 /// Writes the revision that was planned, unless something is in the way.
 async fn create(cx: &Context, observed: &Observed<'_>, planned: Planned) -> Result<Outcome, Cause> {
-    let Planned { plan, draft, number, crd_changes, created_first, obstacle, .. } = planned;
+    let Planned { plan, draft, number, crd_changes, crds_first, obstacle, .. } = planned;
     if let Some(cause) = obstacle {
         return Err(cause);
     }
@@ -97,7 +97,7 @@ async fn create(cx: &Context, observed: &Observed<'_>, planned: Planned) -> Resu
         (CONTENT_DIGEST_ANNOTATION, Some(plan.inputs.content_digest.as_str())),
         (PLAN_DIGEST_ANNOTATION, Some(digest.as_str())),
         (CRD_CHANGES_ANNOTATION, crd_changes.as_deref()),
-        (CREATED_FIRST_ANNOTATION, created_first.as_deref()),
+        (CREATED_FIRST_ANNOTATION, crds_first.then_some("CustomResourceDefinition")),
         (ADDED_PERMISSIONS_ANNOTATION, added_permissions.as_deref()),
     ];
     let (account, planned) = (Some(&observed.account), Some(recorded.as_slice()));

@@ -5,7 +5,7 @@ pub(crate) mod dry_run;
 pub(crate) mod kinds;
 pub(crate) mod permissions;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use kube::{Client, ResourceExt};
 use olm_api::v1::ClusterExtension;
@@ -16,7 +16,7 @@ use olm_render::CertificateProvider;
 use olm_runtime::{AccountRef, ClientError, MemoryShare};
 use serde_json::Value;
 
-use crate::facts::readable;
+use crate::facts::{readable, update_policies::InForce};
 use crate::{
     cluster_extension::{
         Context,
@@ -67,8 +67,8 @@ pub(crate) struct Planned {
     pub(crate) draft: Draft,
     pub(crate) number: i64,
     pub(crate) crd_changes: Option<String>,
-    /// The CRD that is created before anything else, without a dry run.
-    pub(crate) created_first: Option<String>,
+    /// Whether its CRDs are created before anything else, because there was no dry run of those that are new.
+    pub(crate) crds_first: bool,
     /// What keeps it from being carried out.
     pub(crate) obstacle: Option<Cause>,
     /// Sentences for `Ready`.
@@ -100,7 +100,7 @@ pub(crate) async fn plan(
     let revision = format!("{}-{number}", extension.name_any());
     let contents = contents(cx, revisions, client.as_ref().ok()).await;
     let reviewer = client.clone().unwrap_or_else(|_| cx.controller());
-    let Checked { changes, findings, notes: more, mut obstacle } =
+    let Checked { changes, findings, notes: more, mut obstacle, new } =
         crds::check(cx, observed, &reviewer, &draft).await?;
     let notes: Vec<String> = notes.iter().cloned().chain(more).collect();
     let mut served = Cow::Borrowed(draft.phases.as_slice());
@@ -117,19 +117,20 @@ pub(crate) async fn plan(
         permissions::missing(cx, &client, (account, &draft), &served, &revision).await
     };
     obstacle = obstacle.or(refusal);
-    let (objects, dry_run, created_first) = if is_blocked(&obstacle) {
-        (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE), None)
+    let comes_first = creates_crds_first(cx, extension, contents.as_ref().ok());
+    let created_first = if comes_first { new } else { BTreeSet::new() };
+    let (objects, dry_run) = if is_blocked(&obstacle) {
+        (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE))
     } else {
         let is_short = missing_permissions.known().is_some_and(|missing| !missing.is_empty());
         let asker = if is_short { Err(permissions::MISSING.to_owned()) } else { client.clone() };
         // A plan alone may have no token of the ServiceAccount; the controller may read little by itself.
         let reader = if cx.only_plans { cx.controller() } else { reviewer };
-        let first = without_dry_run(cx, contents.as_ref().ok(), &served);
-        let known = (contents.as_deref().unwrap_or_default(), first.as_deref());
+        let known = (contents.as_deref().unwrap_or_default(), &created_first);
         let (objects, dry_run, refusal) =
             dry_run::objects(cx, observed, (&asker, &reader), (&draft, &served), known).await;
         obstacle = obstacle.or(refusal);
-        (objects, dry_run, first)
+        (objects, dry_run)
     };
     drop(served);
     let old = contents.as_ref().map_err(Clone::clone).map(|contents| installed(contents, revisions));
@@ -153,15 +154,16 @@ pub(crate) async fn plan(
         refusal: None,
         notes: notes.clone(),
     };
-    let (plan, crd_changes) = (plan.sorted(), changes.recorded());
-    Ok(Planned { plan, draft, number, crd_changes, created_first, obstacle, notes })
+    let (plan, crd_changes, crds_first) = (plan.sorted(), changes.recorded(), !created_first.is_empty());
+    Ok(Planned { plan, draft, number, crd_changes, crds_first, obstacle, notes })
 }
 
-/// The CRD that is created before anything else, instead of a dry run; only with the first revision, when nothing is there
-/// that could be left half changed.
-fn without_dry_run(cx: &Context, known: Option<&Contents>, served: &[Phase]) -> Option<String> {
-    let is_first = !cx.only_plans && known.is_some_and(Vec::is_empty);
-    if is_first { dry_run::costliest(served) } else { None }
+/// Whether the new CRDs of a revision are created before everything else, instead of a dry run: only with the first revision,
+/// when nothing is there that could be left half changed, and when no policy keeps the plan for a person to read.
+fn creates_crds_first(cx: &Context, extension: &ClusterExtension, known: Option<&Contents>) -> bool {
+    !cx.only_plans
+        && known.is_some_and(Vec::is_empty)
+        && matches!(cx.update_policies.in_force(extension), InForce::Nothing)
 }
 
 /// What the plan is made of.

@@ -1,7 +1,9 @@
 //! Carries a decision out: rolls the objects of a revision out, or tears them down.
 
+mod crds;
 pub(crate) mod executor;
 mod left_out;
+mod state;
 mod target;
 mod teardown;
 mod watched;

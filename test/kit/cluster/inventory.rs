@@ -8,6 +8,9 @@ use kube::{
     discovery::{ApiGroup, verbs},
 };
 
+/// How long a kind whose webhook is gone may take to do without it.
+const CONVERTIBLE: Duration = Duration::from_secs(10);
+
 /// The kind and the metadata of every object that `params` select.
 ///
 /// # Errors
@@ -16,7 +19,7 @@ pub async fn inventory(client: &Client, params: &ListParams) -> Result<Vec<(Stri
     let mut found = Vec::new();
     for resource in listable(client).await? {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        let items = unless_gone(&resource, api.list_metadata(params).await)?;
+        let items = listed(&resource, || api.list_metadata(params)).await?;
         found.extend(items.into_iter().map(|item| (resource.kind.clone(), item.metadata)));
     }
     Ok(found)
@@ -30,7 +33,7 @@ pub async fn objects(client: &Client, params: &ListParams) -> Result<Vec<(ApiRes
     let mut found = Vec::new();
     for resource in listable(client).await? {
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        let items = unless_gone(&resource, api.list(params).await)?;
+        let items = listed(&resource, || api.list(params)).await?;
         found.extend(items.into_iter().map(|item| (resource.clone(), item)));
     }
     Ok(found)
@@ -45,16 +48,20 @@ async fn listable(client: &Client) -> Result<Vec<ApiResource>> {
     Ok(lists.map(|(resource, _)| resource).collect())
 }
 
-/// A kind that went after discovery is left out; its objects went before it.
-fn unless_gone<T: Clone>(
-    resource: &ApiResource,
-    answer: Result<ObjectList<T>, kube::Error>,
-) -> Result<Vec<T>> {
-    match answer {
-        Ok(list) => Ok(list.items),
-        Err(kube::Error::Api(answer)) if is_gone(&answer) => Ok(Vec::new()),
-        Err(error) => Err(error).context(format!("listing {}", resource.plural)),
-    }
+/// The objects of a kind. One that went after discovery is left out; its objects went before it. One that another test is
+/// removing cannot be converted for a moment, between the end of its webhook and its own.
+async fn listed<T: Clone, L>(resource: &ApiResource, list: impl Fn() -> L) -> Result<Vec<T>>
+where
+    L: Future<Output = Result<ObjectList<T>, kube::Error>>,
+{
+    wait::until(&format!("{} to be listed", resource.plural), CONVERTIBLE, || async {
+        match list().await {
+            Ok(list) => Ok(list.items),
+            Err(kube::Error::Api(answer)) if is_gone(&answer) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    })
+    .await
 }
 
 /// Whether a kind is not served, or not any more.

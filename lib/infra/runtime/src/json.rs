@@ -5,7 +5,7 @@
 
 use std::fmt::Debug;
 
-use http::Request;
+use http::{HeaderValue, Request, header::ACCEPT};
 use kube::{
     Api,
     api::{DynamicObject, GetParams, Patch, PatchParams, PostParams},
@@ -15,6 +15,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{bounded, if_exists};
+
+/// Asks for the metadata of an object alone.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// The object, `None` if there is none.
 ///
@@ -39,6 +42,24 @@ pub async fn create_json(
 ) -> Result<Value, kube::Error> {
     let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
     bounded(send(api, Requests::new(api.resource_url()).create(params, body))).await
+}
+
+/// Asks in a dry run whether the API server would create the object. Nothing is stored, and the answer leaves the object out.
+///
+/// # Errors
+/// As [`bounded`].
+pub async fn dry_run_creation(
+    api: &Api<DynamicObject>,
+    params: &PostParams,
+    object: &Value,
+) -> Result<(), kube::Error> {
+    let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+    let params = PostParams { dry_run: true, ..params.clone() };
+    let mut request = Requests::new(api.resource_url()).create(&params, body);
+    if let Ok(request) = &mut request {
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
+    }
+    bounded(send(api, request)).await.map(drop)
 }
 
 /// Changes the object.

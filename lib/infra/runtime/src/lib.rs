@@ -52,7 +52,7 @@ pub use gates::{FeatureGates, GateSyntax, log_gates};
 pub use guarded::Guarded;
 pub use interests::{Interest, Interests, Wanted, on_change};
 pub use jobs::{Job, JobContext, JobEnded, Jobs, Panicked};
-pub use json::{create_json, get_json, patch_json};
+pub use json::{create_json, dry_run_creation, get_json, patch_json};
 pub use lease::{DEFAULT_TERMS, Elector, LeaseLost, Terms};
 pub use memory::{MemoryBudget, MemoryShare};
 pub use metrics::{CertificateReads, ControllerMetrics, Metrics, ObjectStates, RequestCount};

@@ -63,6 +63,8 @@ pub(crate) fn allowances(extension: &ClusterExtension) -> Result<Allowances, Str
 #[derive(Default)]
 pub(crate) struct Checked {
     pub(crate) changes: CrdChanges,
+    /// The names of CRDs that were looked for and are not on the cluster.
+    pub(crate) new: BTreeSet<String>,
     /// The findings on each CRD, with the names of the objects in question.
     pub(crate) findings: Vec<CrdFinding>,
     /// Sentences for `Ready`.
@@ -166,7 +168,10 @@ async fn compare_all(
     let (mut left, mut may_be_decided) = (ReadLimits::full(), false);
     let mut reports = reports(cx, new);
     while let Some((name, new, found)) = reports.next().await {
-        let Some((old, mut report)) = found? else { continue };
+        let Some((old, mut report)) = found? else {
+            checked.new.insert(name.to_owned());
+            continue;
+        };
         let used = allowances.apply(name, &mut report);
         let accepted: Vec<String> = used.iter().map(ToString::to_string).collect();
         checked.changes.accepted.extend(accepted.iter().cloned());

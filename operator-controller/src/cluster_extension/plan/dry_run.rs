@@ -4,11 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::http::{HeaderValue, header::ACCEPT};
 use kube::{
     Api, Client, ResourceExt,
     api::{DynamicObject, GetParams, Patch, PatchParams, PostParams},
-    core::{PartialObjectMeta, Request},
 };
 use olm_api::{names::OBJECT_FIELD_MANAGER, v1::CollisionProtection};
 use olm_object::{DefinedKind, ObjectKey, defined_kinds, text};
@@ -17,10 +15,12 @@ use olm_objectset::{
 };
 use olm_plan::{DryRun, DryRunVerdict, Found, ObjectFacts, ObjectPlan, Section, object_plan};
 use olm_preflight::{REQUESTS, concurrently};
-use olm_runtime::{Discovery, DiscoveryError, Kind, api_text, bounded, get_json, patch_json};
+use olm_runtime::{
+    Discovery, DiscoveryError, Kind, api_text, bounded, dry_run_creation, get_json, patch_json, post_as,
+};
 use serde_json::Value;
 
-use super::{AccountClient, Draft, crds::definitions, refused};
+use super::{AccountClient, Draft, refused};
 use crate::facts::readable;
 use crate::{
     cluster_extension::{Context, observe::Observed, report::Cause},
@@ -28,20 +28,14 @@ use crate::{
     deletion_policy::extension::asked,
 };
 
-/// Asks for the metadata of an object alone.
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-
-/// Bytes of a CRD from which on its dry run is spared.
-const COSTLY_BYTES: usize = 64 << 10;
-
 /// What becomes of the objects, the answers to the dry run, and why these keep the revision from being made. `known` is
-/// what the active revisions consist of; there is no dry run of `first`.
+/// what the active revisions consist of; there is no dry run of the CRDs named in `created_first`.
 pub(super) async fn objects(
     cx: &Context,
     observed: &Observed<'_>,
     (asker, reader): (&AccountClient, &Client),
     (draft, served): (&Draft, &[Phase]),
-    (known, first): (&[(i64, Vec<LoadedPhase>)], Option<&str>),
+    (known, created_first): (&[(i64, Vec<LoadedPhase>)], &BTreeSet<String>),
 ) -> (Section<Vec<ObjectPlan>>, Section<DryRun>, Option<Cause>) {
     let rolled_out: BTreeSet<ObjectKey> = items(known).map(|(_, item)| item.known.key.clone()).collect();
     let answers = answers(&Questions {
@@ -50,7 +44,7 @@ pub(super) async fn objects(
         discovery: &cx.discovery,
         phases: served,
         rolled_out: &rolled_out,
-        first,
+        created_first,
     })
     .await;
     let (mut plans, mut answered) = (Vec::new(), DryRun::default());
@@ -78,24 +72,6 @@ pub(super) async fn objects(
         Err(why) => Section::unknown(why.as_str()),
     };
     (Section::Known(plans), answered, refusal)
-}
-
-/// The name of the largest CRD, if it is large: a dry run costs the API server as much as its creation, up to a quarter of a
-/// second.
-pub(super) fn costliest(phases: &[Phase]) -> Option<String> {
-    let sized = definitions(pairs(phases).map(|(_, object)| object)).into_iter();
-    let sized = sized.map(|(name, crd)| (length(crd), name));
-    sized.filter(|(bytes, _)| *bytes >= COSTLY_BYTES).max().map(|(_, name)| name)
-}
-
-/// About how many bytes a value has as JSON, without writing it.
-fn length(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(length).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + 3 + length(value)).sum(),
-        Value::String(text) => text.len() + 2,
-        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
-    }
 }
 
 /// A sentence about an object that has another owner.
@@ -180,9 +156,9 @@ struct Questions<'a> {
     /// Objects of the revisions that are active. What the new revision itself brings a kind or a namespace for can
     /// be there only if one of them has it.
     rolled_out: &'a BTreeSet<ObjectKey>,
-    /// The CRD that is created before anything else, if it is new: that is the question, and the answer comes before
-    /// anything is half done.
-    first: Option<&'a str>,
+    /// New CRDs that are created before anything else: that is the question, which costs the API server no more than a dry
+    /// run, and what it refuses leaves nothing behind.
+    created_first: &'a BTreeSet<String>,
 }
 
 impl Questions<'_> {
@@ -261,13 +237,12 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
     let Some(account) = about.account else {
         return Answer::without_dry_run(get(about.reader, &kind, &key).await);
     };
-    let is_first = key.is_crd() && about.first == Some(key.name.as_str());
-    if is_first && matches!(get(about.reader, &kind, &key).await, Found::Absent) {
+    if key.is_crd() && about.created_first.contains(&key.name) {
         let verdict = DryRunVerdict::Deferred("it is created before anything else".to_owned());
         return Answer { verdict: Some(verdict), ..Answer::without_dry_run(Found::Absent) };
     }
     let api = kind.api(account, &key.namespace);
-    let answer = ask(account, &api, &key, object, about.is_rolled_out(&key)).await;
+    let answer = ask(&api, &key, object, about.is_rolled_out(&key)).await;
     let is_new = matches!(answer, Ok(None));
     let (verdict, would_be) = match answer {
         Ok(answer) => (DryRunVerdict::Accepted, answer),
@@ -284,20 +259,15 @@ async fn one(about: &Questions<'_>, object: &Value, brought: &Brought) -> Answer
 /// The server's answer to a dry run of what the roll-out will do: to apply the object where it exists, or to create it, which
 /// costs the server less. Nothing for what would be new, which no plan takes from an answer: a creation is answered without it.
 async fn ask(
-    client: &Client,
     api: &Api<DynamicObject>,
     key: &ObjectKey,
     object: &Value,
     is_rolled_out: bool,
 ) -> Result<Option<Value>, kube::Error> {
     if !is_rolled_out {
-        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
-        let request = Request::new(api.resource_url()).create(&dry_run(), body);
-        let mut request = request.map_err(kube::Error::BuildRequest)?;
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
-        match bounded(client.request::<PartialObjectMeta>(request)).await {
+        match dry_run_creation(api, &post_as(OBJECT_FIELD_MANAGER), object).await {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-            answer => return answer.map(|_| None),
+            answer => return answer.map(|()| None),
         }
     }
     let params = PatchParams { dry_run: true, ..PatchParams::apply(OBJECT_FIELD_MANAGER).force() };
@@ -305,10 +275,6 @@ async fn ask(
     // What is stored has a version.
     let is_new = text(&answer, "/metadata/resourceVersion").is_empty();
     Ok((!is_new).then_some(answer))
-}
-
-fn dry_run() -> PostParams {
-    PostParams { dry_run: true, field_manager: Some(OBJECT_FIELD_MANAGER.to_owned()) }
 }
 
 async fn read(about: &Questions<'_>, key: &ObjectKey) -> Found {
@@ -346,5 +312,6 @@ async fn takes_instead(api: &Api<DynamicObject>, key: &ObjectKey, object: &Value
         return false;
     }
     wanted.metadata.resource_version = version;
-    bounded(api.replace(&key.name, &dry_run(), &wanted)).await.is_ok()
+    let params = PostParams { dry_run: true, ..post_as(OBJECT_FIELD_MANAGER) };
+    bounded(api.replace(&key.name, &params, &wanted)).await.is_ok()
 }

@@ -1,12 +1,14 @@
 //! The requests about one object, as the revision's ServiceAccount.
 
+use std::borrow::Cow;
+
 use kube::{
     Api,
     api::{DynamicObject, GetParams, Patch, PatchParams},
 };
 use olm_api::names::{OBJECT_FIELD_MANAGER, WEBHOOK_CERTIFICATES_FIELD_MANAGER};
 use olm_object::ObjectKey;
-use olm_runtime::{as_conflict, create_json, get_json, patch_as, patch_json, post_as};
+use olm_runtime::{as_conflict, create_json, dry_run_creation, get_json, patch_as, patch_json, post_as};
 use serde_json::Value;
 
 use crate::webhook_certificates::Injection;
@@ -22,8 +24,17 @@ pub(super) struct Target<'a> {
 impl Target<'_> {
     /// Creates it; its webhooks have their CA bundle from the first moment.
     pub(super) async fn create(&self) -> Result<Value, kube::Error> {
+        create_json(&self.api, &post_as(OBJECT_FIELD_MANAGER), &self.filled()).await
+    }
+
+    /// Asks whether it would be created.
+    pub(super) async fn dry_run_creation(&self) -> Result<(), kube::Error> {
+        dry_run_creation(&self.api, &post_as(OBJECT_FIELD_MANAGER), &self.filled()).await
+    }
+
+    fn filled(&self) -> Cow<'_, Value> {
         let filled = self.injection.map(|injection| injection.fill(self.desired));
-        create_json(&self.api, &post_as(OBJECT_FIELD_MANAGER), filled.as_ref().unwrap_or(self.desired)).await
+        filled.map_or(Cow::Borrowed(self.desired), Cow::Owned)
     }
 
     /// Applies the version that was read, or that the patch has made of it. Revisions share a field manager: without the

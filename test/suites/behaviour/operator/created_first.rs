@@ -1,53 +1,70 @@
-//! The largest CRD of a first revision is created before everything else, instead of a dry run.
+//! The CRDs of a first revision are created before everything else, without a dry run: all of them, or none.
 
 use olm_test::prelude::*;
 
-/// An operator with a CRD of 90 KB, which has this rule.
-async fn offered(base: &str, rule: &str) -> Result<(Scenario<'static>, String)> {
-    let scenario = Scenario::shared(base).await?;
-    let package = format!("{}-op", scenario.name);
-    let properties = json!({
-        "colour": {
-            "type": "string", "description": "A colour. ".repeat(9_000),
-            "x-kubernetes-validations": [{"rule": rule}],
-        },
-    });
-    scenario.offer(&[small(&package, "1.0.0").brings_with(&scenario.group(), "Beacon", &properties)]).await?;
-    Ok((scenario, package))
+/// An operator with two CRDs, of which the second has this rule, and `small`'s ConfigMap.
+fn operator(scenario: &Scenario<'_>, version: &str, rule: &str) -> Bundle {
+    let properties = json!({"colour": {"type": "string", "x-kubernetes-validations": [{"rule": rule}]}});
+    small(&format!("{}-op", scenario.name), version).brings(&scenario.group(), "Beacon").brings_with(
+        &scenario.group(),
+        "Lamp",
+        &properties,
+    )
 }
 
-/// The resources that the ServiceAccount asked to create: in dry runs, and in earnest.
-fn created(scenario: &Scenario<'_>) -> Result<[Vec<String>; 2]> {
+/// What the ServiceAccount asked to create in dry runs, to create, and to delete.
+fn asked(scenario: &Scenario<'_>) -> Result<[Vec<String>; 3]> {
     let account = format!("system:serviceaccount:{}:{ACCOUNT}", scenario.name);
-    let events = scenario.world.cluster.audit_events()?.into_iter();
-    let creates = events.filter(|event| event.user == account && event.verb == "create");
-    let creates = creates.filter(|event| event.group != "authorization.k8s.io");
-    let (dry, real): (Vec<_>, Vec<_>) = creates.partition(|event| event.uri.contains("dryRun"));
-    Ok([dry, real].map(|events| events.into_iter().map(|event| event.resource).collect()))
+    let mut asked = [Vec::new(), Vec::new(), Vec::new()];
+    for event in scenario.world.cluster.audit_events()? {
+        let which = match event.verb.as_str() {
+            _ if event.user != account || event.group == "authorization.k8s.io" => continue,
+            "create" if event.is_dry_run() => 0,
+            "create" => 1,
+            "delete" => 2,
+            _ => continue,
+        };
+        asked[which].push(event.resource);
+    }
+    Ok(asked)
 }
+
+const CRDS: &str = "customresourcedefinitions";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_crd_is_created_before_everything_else_without_a_dry_run() -> Result<()> {
-    let (scenario, package) = offered("largecrd", "self != 'none'").await?;
-    scenario.install(&package, json!({}), "1.0.0").await?;
-    let [dry, real] = created(&scenario)?;
+async fn crds_of_a_first_revision_are_created_before_everything_else_without_a_dry_run() -> Result<()> {
+    let scenario = Scenario::shared("crdsfirst").await?;
+    scenario.offer(&[operator(&scenario, "1.0.0", "self != 'none'")]).await?;
+    scenario.install(&format!("{}-op", scenario.name), json!({}), "1.0.0").await?;
+    let [dry, created, deleted] = asked(&scenario)?;
     ensure!(dry == ["configmaps"], "{dry:?}");
-    ensure!(real == ["customresourcedefinitions", "configmaps"], "{real:?}");
+    ensure!(created == [CRDS, CRDS, "configmaps"], "{created:?}");
+    ensure!(deleted.is_empty(), "{deleted:?}");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_written_when_the_api_server_refuses_the_crd_that_comes_first() -> Result<()> {
-    let (scenario, package) = offered("largebad", "self +").await?;
-    scenario.create_extension(&package, json!({})).await?;
-    let name = format!("beacons.{}", scenario.group());
-    let refused = format!("True/Retrying/Object CustomResourceDefinition.apiextensions.k8s.io/v1 {name}: ");
+async fn no_crd_stays_when_the_api_server_refuses_one_of_them() -> Result<()> {
+    let scenario = Scenario::shared("crdsnone").await?;
+    let package = format!("{}-op", scenario.name);
+    let versions = [("1.0.0", "self +"), ("1.0.1", "self != 'none'")];
+    scenario.offer(&versions.map(|(version, rule)| operator(&scenario, version, rule))).await?;
+    scenario.create_extension(&package, json!({"version": "1.0.0"})).await?;
+    let refused = format!(
+        "True/Retrying/Object CustomResourceDefinition.apiextensions.k8s.io/v1 lamps.{}: ",
+        scenario.group()
+    );
     scenario.shows(Progressing, &refused).await?;
-    // Also at the next attempts.
-    wait::until("another attempt", DEADLINE, || async {
-        let [_, real] = created(&scenario)?;
-        ensure!(real.iter().all(|resource| resource == "customresourcedefinitions"), "{real:?}");
-        wait::check(real.len() > 1, || format!("{real:?}"))
+    let crds: Api<CustomResourceDefinition> = Api::all(scenario.world.cluster.client().await?);
+    crds.gone(&format!("beacons.{}", scenario.group())).await?;
+    // Later attempts ask first.
+    wait::until("other attempts", DEADLINE, || async {
+        let [dry, created, deleted] = asked(&scenario)?;
+        ensure!(created == [CRDS, CRDS] && deleted == [CRDS], "{created:?} {deleted:?}");
+        wait::check(dry.iter().filter(|resource| *resource == CRDS).count() >= 4, || format!("{dry:?}"))
     })
-    .await
+    .await?;
+    scenario.shows(Progressing, &refused).await?;
+
+    scenario.upgrade("1.0.1").await
 }

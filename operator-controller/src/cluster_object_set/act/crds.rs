@@ -1,0 +1,91 @@
+//! The CRDs of an extension's first revision, which are created before everything else: all of them, or none.
+//!
+//! No dry run has shown whether the API server takes them, because it would cost as much as to create them. If one is refused,
+//! those that were created beside it are deleted again, before there can be custom resources. Later attempts ask first.
+
+use std::collections::BTreeMap;
+
+use kube::api::{DeleteParams, Preconditions};
+use olm_object::ObjectKey;
+use olm_preflight::{REQUESTS, concurrently};
+use olm_runtime::{Seen, if_exists};
+
+use super::{
+    executor::{CrdOrder, Executor},
+    state::{Brought, Change, failed, summary},
+    target::Target,
+};
+use crate::cluster_object_set::{
+    observe::content::{Item, LoadedPhase},
+    report::Outcome,
+};
+
+impl Executor<'_> {
+    /// Brings the CRDs of a first revision to their desired state. Those of others have their turn in their phase.
+    ///
+    /// # Errors
+    /// The outcome with which the roll-out ends here.
+    pub(super) async fn create_crds(
+        &self,
+        phases: &[LoadedPhase],
+    ) -> Result<BTreeMap<ObjectKey, Brought>, Outcome> {
+        let is_crd = |item: &&Item| item.known.key.is_crd();
+        let mut all = BTreeMap::new();
+        for (index, phase) in phases.iter().enumerate().filter(|_| self.crds == CrdOrder::First) {
+            let crds: Vec<&Item> = phase.items.iter().filter(is_crd).collect();
+            if !self.rolling_out {
+                let questions = crds.iter().map(|crd| self.refusal(crd)).collect();
+                let refused: Vec<Brought> =
+                    concurrently(REQUESTS, questions).await.into_iter().flatten().collect();
+                if !refused.is_empty() {
+                    return Err(summary(index, &refused));
+                }
+            }
+            let creations = crds.iter().map(|crd| self.bring(crd)).collect();
+            let mut brought = concurrently(REQUESTS, creations).await;
+            if brought.iter().any(|one| one.state.is_refusal()) {
+                let removals = brought.iter_mut().map(|one| self.take_back(one)).collect();
+                concurrently(REQUESTS, removals).await;
+                return Err(summary(index, &brought));
+            }
+            let outcome = summary(index, &brought);
+            if !matches!(outcome, Outcome::Complete | Outcome::Incomplete { awaits_deletion: false, .. }) {
+                return Err(outcome);
+            }
+            all.extend(brought.into_iter().map(|one| (one.key.clone(), one)));
+        }
+        Ok(all)
+    }
+
+    /// Asks whether the API server would create a CRD that is missing, and what it has against it.
+    async fn refusal(&self, item: &Item) -> Option<Brought> {
+        let key = &item.known.key;
+        // A kind that is not found is reported when the CRD is brought.
+        let kind = self.kind(key).await.ok()?;
+        if matches!(self.cx.watches.seen(&kind.resource, "", &key.name), Seen::Present { .. }) {
+            return None;
+        }
+        let (desired, injection) = (self.desired(item), self.injection(item));
+        let api = kind.api(&self.client, "");
+        let target = Target { api, key, desired: &desired, injection: injection.as_ref() };
+        let state = failed(key, &target.dry_run_creation().await.err()?);
+        state.is_refusal().then(|| Brought { key: key.clone(), state, change: None })
+    }
+
+    /// Deletes a CRD that was created just now.
+    async fn take_back(&self, crd: &mut Brought) {
+        let key = &crd.key;
+        let check = self.cx.checks.recall(&self.owner.uid, key);
+        let (Some(Change::Created), Some(check), Ok(kind)) = (crd.change, check, self.kind(key).await) else {
+            return;
+        };
+        self.cx.checks.forget_object(&self.owner.uid, key);
+        // It has another version by now, because its status is being written.
+        let this_one = Preconditions { uid: Some(check.uid), resource_version: None };
+        let params = DeleteParams::background().preconditions(this_one);
+        let api = kind.api(&self.client, "");
+        if let Err(error) = if_exists(api.delete(&key.name, &params)).await {
+            crd.state = failed(key, &error);
+        }
+    }
+}
