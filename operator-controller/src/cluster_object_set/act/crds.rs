@@ -12,7 +12,7 @@ use olm_runtime::{Seen, if_exists};
 
 use super::{
     executor::{CrdOrder, Executor},
-    state::{Brought, Change, failed, summary},
+    state::{Brought, Change, State, failed, summary},
     target::Target,
 };
 use crate::cluster_object_set::{
@@ -76,8 +76,10 @@ impl Executor<'_> {
     async fn take_back(&self, crd: &mut Brought) {
         let key = &crd.key;
         let check = self.cx.checks.recall(&self.owner.uid, key);
-        let (Some(Change::Created), Some(check), Ok(kind)) = (crd.change, check, self.kind(key).await) else {
-            return;
+        let (Some(Change::Created), Some(check)) = (crd.change, check) else { return };
+        let kind = match self.kind(key).await {
+            Ok(kind) => kind,
+            Err(error) => return crd.state = State::failed(key, error, None),
         };
         self.cx.checks.forget_object(&self.owner.uid, key);
         // It has another version by now, because its status is being written.
