@@ -117,8 +117,7 @@ pub(crate) async fn plan(
         permissions::missing(cx, &client, (account, &draft), &served, &revision).await
     };
     obstacle = obstacle.or(refusal);
-    let comes_first = creates_crds_first(cx, extension, contents.as_ref().ok());
-    let created_first = if comes_first { new } else { BTreeSet::new() };
+    let created_first = if spares_new_crds(cx, extension, &contents) { new } else { BTreeSet::new() };
     let (objects, dry_run) = if is_blocked(&obstacle) {
         (Section::unknown(OBSTACLE), Section::unknown(OBSTACLE))
     } else {
@@ -160,9 +159,9 @@ pub(crate) async fn plan(
 
 /// Whether the new CRDs of a revision are created before everything else, instead of a dry run: only with the first revision,
 /// when nothing is there that could be left half changed, and when no policy keeps the plan for a person to read.
-fn creates_crds_first(cx: &Context, extension: &ClusterExtension, known: Option<&Contents>) -> bool {
+fn spares_new_crds(cx: &Context, extension: &ClusterExtension, known: &Result<Contents, String>) -> bool {
     !cx.only_plans
-        && known.is_some_and(Vec::is_empty)
+        && known.as_ref().is_ok_and(Vec::is_empty)
         && matches!(cx.update_policies.in_force(extension), InForce::Nothing)
 }
 

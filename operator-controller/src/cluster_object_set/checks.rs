@@ -54,12 +54,6 @@ impl Checks {
         self.0.lock().entry(revision.to_owned()).or_default().checks.insert(object, check);
     }
 
-    pub(crate) fn forget_object(&self, revision: &str, object: &ObjectKey) {
-        if let Some(memory) = self.0.lock().get_mut(revision) {
-            memory.checks.remove(object);
-        }
-    }
-
     /// The digests of the phases, worked out once for each content.
     pub(crate) fn content(&self, revision: &str, phases: &[LoadedPhase]) -> Vec<ObservedPhase> {
         let identity = identity(phases);

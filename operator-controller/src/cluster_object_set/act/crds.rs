@@ -46,7 +46,6 @@ impl Executor<'_> {
             if brought.iter().any(|one| one.state.is_refusal()) {
                 let removals = brought.iter_mut().map(|one| self.take_back(one)).collect();
                 concurrently(REQUESTS, removals).await;
-                return Err(summary(index, &brought));
             }
             let outcome = summary(index, &brought);
             if !matches!(outcome, Outcome::Complete | Outcome::Incomplete { awaits_deletion: false, .. }) {
@@ -81,7 +80,6 @@ impl Executor<'_> {
             Ok(kind) => kind,
             Err(error) => return crd.state = State::failed(key, error, None),
         };
-        self.cx.checks.forget_object(&self.owner.uid, key);
         // It has another version by now, because its status is being written.
         let this_one = Preconditions { uid: Some(check.uid), resource_version: None };
         let params = DeleteParams::background().preconditions(this_one);

@@ -1,10 +1,11 @@
 //! The state of one object after it was brought to what it is to be, and what the states of a phase come to.
 
+use std::fmt::Display;
+
 use olm_object::ObjectKey;
 use olm_objectset::{Workload, probe_failure};
 use olm_plan::DryRunVerdict;
 use olm_runtime::{api_text, is_namespace_missing, is_namespace_terminating};
-use std::fmt::Display;
 
 use crate::cluster_object_set::{
     checks::Check,
@@ -79,13 +80,13 @@ pub(super) fn health(check: Check) -> State {
 
 pub(super) fn failed(key: &ObjectKey, error: &kube::Error) -> State {
     let verdict = match error {
-        kube::Error::Api(status) => DryRunVerdict::of_refusal(status.code, &status.message),
-        error => DryRunVerdict::Deferred(error.to_string()),
+        kube::Error::Api(status) => Some(DryRunVerdict::of_refusal(status.code, &status.message)),
+        _ => None,
     };
     State::Failed {
         error: format!("Object {key}: {}", api_text(error)),
         obstacle: obstacle(key, error),
-        is_refusal: matches!(verdict, DryRunVerdict::Refused(_)),
+        is_refusal: matches!(verdict, Some(DryRunVerdict::Refused(_))),
     }
 }
 
