@@ -248,6 +248,7 @@ async fn while_paused_nothing_new_comes_and_drift_is_repaired() -> Result<()> {
     says(&scenario, Ready, &["True/", &format!("{EXTENSIONS_PREFIX}paused until {end:.0}: upgrades stop")])
         .await?;
     scenario.installed("2.0.0").await?;
+    scenario.active(&[2]).await?;
     let made = scenario.revisions().await?.remove(0).metadata.creation_timestamp.context("no time")?.0;
     ensure!(made.as_second() >= end.as_second(), "made at {made}, paused until {end}");
     let ready = scenario.shown().await?.condition(Ready);

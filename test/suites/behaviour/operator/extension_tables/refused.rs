@@ -184,6 +184,7 @@ async fn secrets_without_an_owner(scenario: &Scenario<'_>) -> Result<()> {
     ensure!(owned().await? == [false]);
     give_back(scenario, taken, right).await?;
     eventually("the Secret to have an owner", async || owned().await, |found| *found == [true]).await?;
+    scenario.active(&[number]).await?;
     scenario.installed("1.0.0").await
 }
 
