@@ -7,7 +7,7 @@ use kube::{Client, Resource};
 use olm_api::{
     ConditionType::{Installed, Progressing, Stalled},
     Reason,
-    names::{ADDED_PERMISSIONS_ANNOTATION, INPUTS_DIGEST_ANNOTATION},
+    names::{ADDED_PERMISSIONS_ANNOTATION, CATALOG_ANNOTATION, INPUTS_DIGEST_ANNOTATION},
     v1::{ClusterExtension, ClusterExtensionStatus},
 };
 
@@ -81,12 +81,17 @@ fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, repo
     let mut notices = Vec::new();
     let failure = failing(after).filter(|now| failing(before).as_ref() != Some(now));
     let begun = begun(before, after, report);
-    if let Some(note) = report.resolved.as_ref().filter(|_| !begun.is_empty() || failure.is_some()) {
+    // What is rolled out is not said to be resolved as well.
+    if let Some(note) = report.resolved.as_ref().filter(|_| begun.is_empty() && failure.is_some()) {
         notices.push(Notice::normal("Resolved", note));
     }
-    for (bundle, added_permissions) in begun {
-        let note = format!("Rolling out bundle {} with version {}", bundle.name, bundle.display_version());
-        notices.push(Notice::normal("RollingOut", note));
+    for Begun { bundle, catalog, added_permissions } in begun {
+        let from = catalog.map(|catalog| format!(" from catalog {catalog}")).unwrap_or_default();
+        let version = bundle.display_version();
+        notices.push(Notice::normal(
+            "RollingOut",
+            format!("Rolling out bundle {} with version {version}{from}", bundle.name),
+        ));
         notices.extend(added_permissions.map(|note| Notice::normal("PermissionsIncreased", note)));
     }
     notices.extend(report.crossed.as_ref().map(|note| Notice::normal("CatalogChanged", note)));
@@ -98,6 +103,11 @@ fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, repo
         (Some(then), Some(now)) if then != now => {
             let note = format!("Upgraded from bundle {} to {}", then.name, now.name);
             notices.push(Notice::normal("Upgraded", note));
+        }
+        // Another revision of the same bundle.
+        (Some(_), Some(_)) if is(before, Reason::RollingOut) && is(after, Reason::Succeeded) => {
+            let message = after.conditions.find(Progressing).map_or("", |condition| &condition.message);
+            notices.push(Notice::normal("RolledOut", message));
         }
         _ => {}
     }
@@ -111,6 +121,11 @@ fn changes(before: &ClusterExtensionStatus, after: &ClusterExtensionStatus, repo
     notices
 }
 
+/// Whether a status shows this reason of `Progressing`.
+fn is(status: &ClusterExtensionStatus, reason: Reason) -> bool {
+    status.conditions.find(Progressing).is_some_and(|condition| condition.reason == reason.as_str())
+}
+
 /// Whether the failure that a status shows is something in the way of a revision, which its own controller knows better
 /// and reports on the extension too.
 fn is_of_revision(after: &ClusterExtensionStatus, report: &Report) -> bool {
@@ -118,13 +133,20 @@ fn is_of_revision(after: &ClusterExtensionStatus, report: &Report) -> bool {
     is_retried && report.error().is_none() && after.conditions.is_true(Stalled)
 }
 
-/// The revisions of ours that a status shows for the first time: bundle, and what is said of its permissions. They were
-/// made in this reconcile, or in one whose status was not written.
+/// A revision that a status shows for the first time.
+struct Begun<'a> {
+    bundle: &'a BundleRecord,
+    catalog: Option<&'a str>,
+    added_permissions: Option<&'a str>,
+}
+
+/// The revisions of ours that a status shows for the first time. They were made in this reconcile, or in one whose status
+/// was not written.
 fn begun<'a>(
     before: &ClusterExtensionStatus,
     after: &ClusterExtensionStatus,
     report: &'a Report,
-) -> Vec<(&'a BundleRecord, Option<&'a str>)> {
+) -> Vec<Begun<'a>> {
     let shows = |status: &ClusterExtensionStatus, name: &str| {
         status.active_revisions.iter().any(|revision| revision.name == name)
     };
@@ -133,9 +155,18 @@ fn begun<'a>(
     let known = known
         // What was taken over was rolled out by another program.
         .filter(|revision| revision.annotation(INPUTS_DIGEST_ANNOTATION).is_some() && is_new(&revision.name))
-        .map(|revision| (&revision.bundle, revision.annotation(ADDED_PERMISSIONS_ANNOTATION)));
+        .map(|revision| Begun {
+            bundle: &revision.bundle,
+            catalog: revision.annotation(CATALOG_ANNOTATION),
+            added_permissions: revision.annotation(ADDED_PERMISSIONS_ANNOTATION),
+        });
     let created = report.created().into_iter().filter(|created| is_new(&created.name));
-    known.chain(created.map(|created| (&created.bundle, created.added_permissions.as_deref()))).collect()
+    let created = created.map(|created| Begun {
+        bundle: &created.bundle,
+        catalog: created.catalog.as_deref(),
+        added_permissions: created.added_permissions.as_deref(),
+    });
+    known.chain(created).collect()
 }
 
 /// Reason and message of the failure that a status shows.
@@ -158,7 +189,7 @@ mod tests {
     use jiff::Timestamp;
     use olm_api::{
         ConditionStatus, ConditionUpdate,
-        names::{ADDED_PERMISSIONS_ANNOTATION, BUNDLE_NAME, INPUTS_DIGEST_ANNOTATION},
+        names::{ADDED_PERMISSIONS_ANNOTATION, BUNDLE_NAME, CATALOG_ANNOTATION, INPUTS_DIGEST_ANNOTATION},
         v1::{BundleMetadata, ClusterExtensionInstallStatus, ClusterObjectSet, RevisionStatus},
     };
     use serde_json::json;
@@ -189,6 +220,20 @@ mod tests {
         assert!(reasons(&installed("1.1.0"), &installed("1.1.0")).is_empty());
     }
 
+    #[test]
+    fn another_revision_of_the_same_bundle_is_told() {
+        let showing = |version, reason| {
+            let mut status = installed(version);
+            let update = ConditionUpdate::new(Progressing, ConditionStatus::True, reason, "so", None);
+            status.conditions.set(update, Timestamp::UNIX_EPOCH);
+            status
+        };
+        let rolling = showing("1.0.0", Reason::RollingOut);
+        assert_eq!(reasons(&rolling, &showing("1.0.0", Reason::Succeeded)), ["RolledOut"]);
+        assert_eq!(reasons(&rolling, &showing("1.1.0", Reason::Succeeded)), ["Upgraded"]);
+        assert!(reasons(&showing("1.0.0", Reason::Retrying), &rolling).is_empty());
+    }
+
     /// A status that shows these revisions.
     fn showing(names: &[&str]) -> ClusterExtensionStatus {
         let shown = |name: &&str| RevisionStatus { name: (*name).to_owned(), ..RevisionStatus::default() };
@@ -199,6 +244,7 @@ mod tests {
     fn read_again(ours: bool) -> Revisions {
         let mut annotations = BTreeMap::from([(BUNDLE_NAME.to_owned(), "op.2.0.0".to_owned())]);
         annotations.insert(ADDED_PERMISSIONS_ANNOTATION.to_owned(), "more".to_owned());
+        annotations.insert(CATALOG_ANNOTATION.to_owned(), "ours".to_owned());
         if ours {
             annotations.insert(INPUTS_DIGEST_ANNOTATION.to_owned(), "digest".to_owned());
         }
@@ -215,13 +261,15 @@ mod tests {
     fn a_roll_out_and_what_it_may_do_is_told_once_however_often_the_status_could_not_be_written() {
         let (before, after) = (showing(&["op-1"]), showing(&["op-1", "op-2"]));
         let bundle = BundleRecord { name: "op.2.0.0".to_owned(), ..BundleRecord::default() };
-        let made = Created { name: "op-2".to_owned(), bundle, added_permissions: Some("more".to_owned()) };
-        let making = Report { outcome: Outcome::Created(made), ..Report::default() };
+        let (catalog, added_permissions) = (Some("ours".to_owned()), Some("more".to_owned()));
+        let made = Created { name: "op-2".to_owned(), bundle, catalog, added_permissions };
+        let outcome = Outcome::Created(made);
+        let making = Report { outcome, resolved: Some("Resolved".to_owned()), ..Report::default() };
         let after_failure = Report { revisions: Some(read_again(true)), ..Report::default() };
         for report in [&making, &after_failure] {
             let notices = changes(&before, &after, report);
             let notices: Vec<_> = notices.iter().map(|one| (one.reason, one.note.as_str())).collect();
-            let rolling_out = "Rolling out bundle op.2.0.0 with version ";
+            let rolling_out = "Rolling out bundle op.2.0.0 with version  from catalog ours";
             assert_eq!(notices, [("RollingOut", rolling_out), ("PermissionsIncreased", "more")]);
         }
         assert!(changes(&after, &after, &after_failure).is_empty());
@@ -241,6 +289,9 @@ mod tests {
         assert_eq!(reasons(&installed("1.0.0"), &failing("a")), ["Blocked"]);
         assert!(reasons(&failing("a"), &failing("a")).is_empty());
         assert_eq!(reasons(&failing("a"), &failing("b")), ["Blocked"]);
+        let resolved = Report { resolved: Some("Resolved bundle a".to_owned()), ..Report::default() };
+        let notices = changes(&installed("1.0.0"), &failing("a"), &resolved);
+        assert_eq!(notices.iter().map(|notice| notice.reason).collect::<Vec<_>>(), ["Resolved", "Blocked"]);
     }
 
     #[test]

@@ -103,5 +103,5 @@ async fn create(cx: &Context, observed: &Observed<'_>, planned: Planned) -> Resu
     let (account, planned) = (Some(&observed.account), Some(recorded.as_slice()));
     let new = NewRevision { number, draft: &draft, account, planned };
     let name = observed.writer(cx).create(&new, &observed.revisions).await.map_err(Cause::transient)?;
-    Ok(Outcome::Created(Created { name, bundle: draft.bundle, added_permissions }))
+    Ok(Outcome::Created(Created { name, bundle: draft.bundle, catalog: draft.catalog, added_permissions }))
 }

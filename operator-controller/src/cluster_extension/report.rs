@@ -149,10 +149,12 @@ impl StepError {
 }
 
 /// A revision that was just made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Created {
     pub(crate) name: String,
     pub(crate) bundle: BundleRecord,
+    /// The catalog that has the bundle, unless it comes back without one.
+    pub(crate) catalog: Option<String>,
     /// A sentence about the permissions that its bundle has beyond those of the one installed before.
     pub(crate) added_permissions: Option<String>,
 }

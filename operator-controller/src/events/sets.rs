@@ -12,6 +12,8 @@ use olm_api::{
 use super::{Events, Notice, failure};
 use crate::cluster_object_set::report::Obstacle;
 
+/// What an extension says of its revisions, so that they do not say it as well.
+const OF_ROLL_OUT: [&str; 2] = [Reason::RollingOut.as_str(), "RolledOut"];
 /// Objects named in one Event.
 const NAMED_MAX: usize = 10;
 
@@ -26,8 +28,11 @@ impl Events {
     ) {
         let reference = set.object_ref(&());
         let obstructed = obstructed(before, after, obstacle);
+        let has_extension = revision_of(&set.metadata).is_some();
         for notice in changes(before, after, obstructed.is_some()) {
-            self.publish(notice, &reference).await;
+            if !(has_extension && OF_ROLL_OUT.contains(&notice.reason)) {
+                self.publish(notice, &reference).await;
+            }
         }
         if let Some(notice) = obstructed {
             self.on_both(set, notice).await;

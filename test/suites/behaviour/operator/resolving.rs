@@ -170,5 +170,6 @@ async fn other_content_under_the_same_name_is_rolled_out_when_asked_for() -> Res
     scenario.annotate("reinstall", json!("once")).await?;
     eventually("the other content", async || data().await, |found| found.as_deref() == Some("other")).await?;
     scenario.installed("1.0.0").await?;
+    scenario.event("ClusterExtension", &scenario.name, "RolledOut", "Revision 1.0.0 has rolled out.").await?;
     scenario.delete_extension().await
 }

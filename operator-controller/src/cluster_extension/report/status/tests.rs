@@ -266,7 +266,7 @@ fn a_failing_upgrade_keeps_what_is_installed() {
 
 #[test]
 fn a_new_revision_is_rolling_out() {
-    let made = Created { name: "ext-1".to_owned(), bundle: bundle("1.0.0"), added_permissions: None };
+    let made = Created { name: "ext-1".to_owned(), bundle: bundle("1.0.0"), ..Created::default() };
     let created = ended(&[], Outcome::Created(made));
     let status = after(&created);
     assert_eq!(status.active_revisions.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["ext-1"]);

@@ -27,20 +27,26 @@ async fn objects_change_hands_and_each_step_is_an_event() -> Result<()> {
     scenario.maps().appears("lamp-data").await?;
     let name = scenario.name.as_str();
     let told = [
-        ("Resolved", "Resolved bundle lamp.v1.0.0 with version 1.0.0 from catalog"),
-        ("RollingOut", "Rolling out bundle lamp.v1.0.0 with version 1.0.0"),
+        ("RollingOut", "Rolling out bundle lamp.v1.0.0 with version 1.0.0 from catalog"),
         ("Installed", "Installed bundle lamp.v1.0.0"),
-        ("Resolved", "Resolved bundle lamp.v1.1.0 with version 1.1.0 from catalog"),
+        ("RollingOut", "Rolling out bundle lamp.v1.1.0 with version 1.1.0 from catalog"),
         ("Upgraded", "Upgraded from bundle lamp.v1.0.0 to lamp.v1.1.0"),
         ("DriftRepaired", "/lamp-data"),
     ];
     for (reason, text) in told {
         scenario.event("ClusterExtension", name, reason, text).await?;
     }
-    for (set, reason) in
-        [(&first, "RolledOut"), (&first, "Archived"), (&second, "RolledOut"), (&second, "DriftRepaired")]
-    {
+    for (set, reason) in [(&first, "Archived"), (&second, "DriftRepaired")] {
         scenario.event("ClusterObjectSet", set, reason, "").await?;
+    }
+    // What its extension says of a revision is not said twice.
+    let of_extension = scenario.events("ClusterExtension", name).await?;
+    let said = |reason: &str| of_extension.iter().filter(|(found, _)| found == reason).count();
+    ensure!(said("RollingOut") == 2 && said("Resolved") == 0, "{of_extension:?}");
+    for set in [&first, &second] {
+        let events = scenario.events("ClusterObjectSet", set).await?;
+        let is_twice = |reason: &str| matches!(reason, "RollingOut" | "RolledOut");
+        ensure!(!events.iter().any(|(reason, _)| is_twice(reason)), "{events:?}");
     }
     scenario.event("ClusterCatalog", name, "Unpacked", "Serving content of").await?;
     scenario.delete_extension().await
