@@ -69,10 +69,11 @@ previous: check-tools ## images and install.yaml of the commit PREVIOUS, from wh
 		IMAGE_PREFIX=localhost/previous IMAGES=$(PREVIOUS_FOLDER)
 	@cp $(PREVIOUS_FOLDER)/tree/config/install.yaml $(PREVIOUS_FOLDER) && rm -rf $(PREVIOUS_FOLDER)/tree
 
-bench: check-tools ## one line a figure: BENCH <name> <value> <unit>
-	@$(CARGO) build --quiet --locked --release -p operator-controller -p catalogd -p olm-classic -p olm-cli -p olm-test \
+bench: check-tools ## of the programs as they are released, one line a figure: BENCH <name> <value> <unit>
+	@$(STATIC) $(CARGO) build --quiet --locked --release --target $(HOST) \
+		-p operator-controller -p catalogd -p olm-classic -p olm-cli -p olm-test \
 		--bin operator-controller --bin catalogd --bin olm-classic --bin olm --bin olm-bench --bin olm-test-supervisor
-	@OLM_TEST_BUILT=1 $(CARGO) run --quiet --locked --release -p olm-test --bin olm-bench
+	@OLM_TEST_BUILT=1 $(TARGET)/$(HOST)/release/olm-bench
 
 FUZZ_SECONDS ?= 60
 

@@ -7,11 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{
-    Api, Client, Config, Resource, ResourceExt,
-    api::ListParams,
-    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
-};
+use kube::{Api, Client, Config, Resource, ResourceExt, api::ListParams, config::AuthInfo};
 use olm_runtime::{bounded, cluster_config, connect};
 
 /// The cluster, and the user on it.
@@ -51,7 +47,11 @@ impl Cluster {
 
     /// The configuration for a client.
     pub(crate) async fn config(&self) -> anyhow::Result<Config> {
-        let mut config = self.named().await?;
+        let config = cluster_config(self.kubeconfig.as_deref(), self.context.as_deref()).await;
+        let mut config = match &self.context {
+            Some(context) => config.with_context(|| format!("--context {context}"))?,
+            None => config?,
+        };
         if let Some(server) = &self.server {
             config.cluster_url = server.parse().with_context(|| format!("--server {server}"))?;
         }
@@ -66,26 +66,6 @@ impl Cluster {
         if !self.as_groups.is_empty() {
             config.auth_info.impersonate_groups = Some(self.as_groups.clone());
         }
-        Ok(config)
-    }
-
-    /// The configuration of the kubeconfig, or of the Pod.
-    async fn named(&self) -> anyhow::Result<Config> {
-        let Some(context) = &self.context else {
-            return Ok(cluster_config(self.kubeconfig.as_deref()).await?);
-        };
-        let file = match &self.kubeconfig {
-            Some(path) => {
-                Kubeconfig::read_from(path).with_context(|| format!("--kubeconfig {}", path.display()))?
-            }
-            None => Kubeconfig::read()
-                .context("--context needs a kubeconfig: give --kubeconfig or set KUBECONFIG")?,
-        };
-        let options = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-        let config = Config::from_custom_kubeconfig(file, &options).await;
-        let mut config = config.with_context(|| format!("--context {context}"))?;
-        // The client's retries take a quarter of an hour.
-        config.default_retry = false;
         Ok(config)
     }
 }

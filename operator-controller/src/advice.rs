@@ -20,6 +20,7 @@ pub(crate) fn advice(error: &ClientError) -> Option<String> {
         // The remedy for a replaced ServiceAccount depends on the extension.
         ClientError::AccountReplaced { .. }
         | ClientError::Unidentified { .. }
+        | ClientError::NoCluster(_)
         | ClientError::Config(_)
         | ClientError::Proxy(_)
         | ClientError::Build(_)

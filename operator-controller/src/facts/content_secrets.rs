@@ -18,7 +18,7 @@ use futures::StreamExt as _;
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api, Client, Resource as _, ResourceExt,
-    api::{ObjectMeta, PartialObjectMeta},
+    api::ObjectMeta,
     runtime::watcher::{self, Event},
 };
 use olm_api::{
@@ -26,7 +26,7 @@ use olm_api::{
     v1::ClusterObjectSet,
 };
 use olm_object::ObjectKey;
-use olm_runtime::{Chance, OwnerChanged, bounded};
+use olm_runtime::{Chance, Metadata, OwnerChanged, bounded, metadata_of};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::SetOnce;
@@ -200,7 +200,7 @@ impl ContentSecrets {
 
     /// Watches the Secrets until `stop`. One that comes in the place of another wakes its revision.
     pub(crate) async fn follow(&self, chance: &Chance, interests: Interests, stop: CancellationToken) {
-        let api: Api<PartialObjectMeta<Secret>> = Api::namespaced(self.client.clone(), &self.namespace);
+        let api = metadata_of::<Secret>(self.client.clone(), Some(&self.namespace));
         let config = watcher::Config::default().fields(&format!("type={OBJECT_DATA_SECRET_TYPE}"));
         let mut events = pin!(chance.watch(api, config));
         let mut listed = BTreeSet::new();
@@ -217,11 +217,7 @@ impl ContentSecrets {
     }
 
     /// Takes note of an event, and of what is listed until a list is complete; whose Secret is another one than before.
-    fn take(
-        &self,
-        event: Event<PartialObjectMeta<Secret>>,
-        listed: &mut BTreeSet<String>,
-    ) -> Option<Belonging> {
+    fn take(&self, event: Event<Metadata>, listed: &mut BTreeSet<String>) -> Option<Belonging> {
         match event {
             Event::Init => listed.clear(),
             Event::InitApply(secret) => {
@@ -279,6 +275,7 @@ fn weight(data: &Data) -> usize {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+    use kube::core::PartialObjectMetaExt as _;
 
     use super::*;
     use crate::simulation::ApiServer;
@@ -353,10 +350,7 @@ mod tests {
         contents.keep("a", Some("1"), &content(most, true));
         contents.keep("a", Some("1"), &content(9, true));
         contents.show(&meta("b", "2"));
-        contents.take(
-            Event::Delete(PartialObjectMeta { metadata: meta("a", "1"), ..Default::default() }),
-            &mut BTreeSet::new(),
-        );
+        contents.take(Event::Delete(meta("a", "1").into_response_partial()), &mut BTreeSet::new());
         assert_eq!(contents.kept.load(Ordering::Relaxed), 0, "nothing is kept");
         contents.show(&meta("a", "1"));
         // Many small entries take more than their bytes.

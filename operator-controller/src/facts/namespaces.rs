@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::{Client, ResourceExt, api::PartialObjectMeta, runtime::watcher::Event};
-use olm_runtime::Chance;
+use kube::{Client, ResourceExt, runtime::watcher::Event};
+use olm_runtime::{Chance, Metadata};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +48,7 @@ impl Namespaces {
     ) {
         let mut changes = Changes::new();
         let known = self.clone();
-        add(&mut changes, &client, chance, move |event| Some(known.take(event)));
+        add::<Namespace, _>(&mut changes, &client, chance, move |event| Some(known.take(event)));
         while let Some(Some(changed)) = stop.run_until_cancelled(changes.next()).await {
             for name in changed {
                 interests.fire(&Interest::Namespace(name));
@@ -57,7 +57,7 @@ impl Namespaces {
     }
 
     /// Takes note of an event; the namespaces that came, went, or are others under their names.
-    fn take(&self, event: Event<PartialObjectMeta<Namespace>>) -> Vec<String> {
+    fn take(&self, event: Event<Metadata>) -> Vec<String> {
         let is_whole = matches!(event, Event::InitDone);
         let changed =
             self.uids.lock().take(event, |one| Some((one.name_any(), one.uid().unwrap_or_default())));
@@ -70,13 +70,13 @@ impl Namespaces {
 
 #[cfg(test)]
 mod tests {
+    use kube::core::{ObjectMeta, PartialObjectMetaExt as _};
+
     use super::*;
 
-    fn namespace(name: &str, uid: &str) -> PartialObjectMeta<Namespace> {
-        let mut meta = PartialObjectMeta::default();
-        meta.metadata.name = Some(name.to_owned());
-        meta.metadata.uid = Some(uid.to_owned());
-        meta
+    fn namespace(name: &str, uid: &str) -> Metadata {
+        let (name, uid) = (Some(name.to_owned()), Some(uid.to_owned()));
+        ObjectMeta { name, uid, ..ObjectMeta::default() }.into_response_partial()
     }
 
     #[test]

@@ -8,8 +8,8 @@ use k8s_openapi::api::{
     core::v1::ServiceAccount,
     rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
 };
-use kube::{Client, ResourceExt, api::PartialObjectMeta, runtime::watcher::Event};
-use olm_runtime::{AccountRef, Accounts, Chance};
+use kube::{Client, ResourceExt, runtime::watcher::Event};
+use olm_runtime::{AccountRef, Accounts, Chance, Metadata};
 use tokio_util::sync::CancellationToken;
 
 use super::watched::{Changes, Entries, add};
@@ -30,11 +30,13 @@ pub(crate) async fn run(
 ) {
     let mut changes = Changes::new();
     let mut uids = Entries::default();
-    add(&mut changes, &client, chance, move |event| uids.take(event, |one| Some(uid(one))));
-    add(&mut changes, &client, chance, |event| rule::<Role>(&event));
-    add(&mut changes, &client, chance, |event| rule::<RoleBinding>(&event));
-    add(&mut changes, &client, chance, |event| rule::<ClusterRole>(&event));
-    add(&mut changes, &client, chance, |event| rule::<ClusterRoleBinding>(&event));
+    add::<ServiceAccount, _>(&mut changes, &client, chance, move |event| {
+        uids.take(event, |one| Some(uid(one)))
+    });
+    add::<Role, _>(&mut changes, &client, chance, |event| rule(&event));
+    add::<RoleBinding, _>(&mut changes, &client, chance, |event| rule(&event));
+    add::<ClusterRole, _>(&mut changes, &client, chance, |event| rule(&event));
+    add::<ClusterRoleBinding, _>(&mut changes, &client, chance, |event| rule(&event));
     while let Some(Some(changed)) = stop.run_until_cancelled(changes.next()).await {
         for (account, uid) in changed {
             match uid {
@@ -48,26 +50,25 @@ pub(crate) async fn run(
 }
 
 /// The UID of a ServiceAccount.
-fn uid(account: &PartialObjectMeta<ServiceAccount>) -> (AccountRef, String) {
+fn uid(account: &Metadata) -> (AccountRef, String) {
     let named = AccountRef { namespace: account.namespace().unwrap_or_default(), name: account.name_any() };
     (named, account.uid().unwrap_or_default())
 }
 
 /// What an event means of the other kinds.
-fn rule<K>(event: &Event<PartialObjectMeta<K>>) -> Option<Changed> {
+fn rule(event: &Event<Metadata>) -> Option<Changed> {
     matches!(event, Event::Apply(_) | Event::Delete(_) | Event::InitDone).then(Changed::new)
 }
 
 #[cfg(test)]
 mod tests {
+    use kube::core::{ObjectMeta, PartialObjectMetaExt as _};
+
     use super::*;
 
-    fn meta(name: &str, uid: &str) -> PartialObjectMeta<ServiceAccount> {
-        let mut meta = PartialObjectMeta::default();
-        meta.metadata.name = Some(name.to_owned());
-        meta.metadata.namespace = Some("n".to_owned());
-        meta.metadata.uid = Some(uid.to_owned());
-        meta
+    fn meta(name: &str, uid: &str) -> Metadata {
+        let (name, namespace, uid) = (Some(name.to_owned()), Some("n".to_owned()), Some(uid.to_owned()));
+        ObjectMeta { name, namespace, uid, ..ObjectMeta::default() }.into_response_partial()
     }
 
     #[test]
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_change_of_another_kind_names_no_account() {
-        let role = PartialObjectMeta::<Role>::default;
+        let role = || meta("role", "1");
         assert_eq!(rule(&Event::Apply(role())), Some(Vec::new()));
         assert_eq!(rule(&Event::Delete(role())), Some(Vec::new()));
         assert_eq!(rule(&Event::InitApply(role())), None);

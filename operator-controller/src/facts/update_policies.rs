@@ -12,7 +12,6 @@ use educe::Educe;
 use futures::StreamExt as _;
 use kube::{
     Client, ResourceExt,
-    api::PartialObjectMeta,
     runtime::{reflector::Store, watcher::Event},
 };
 use olm_api::{
@@ -22,7 +21,7 @@ use olm_api::{
     v1alpha1::{ExtensionPlan, UpdatePolicy},
 };
 use olm_policy::{Others, Permit, Policy, in_force};
-use olm_runtime::{Chance, Guarded};
+use olm_runtime::{Chance, Guarded, Metadata};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -118,7 +117,7 @@ impl UpdatePolicies {
 
     /// Takes note of a plan that is there or is gone; its extension, where that is news. It may not wait for anything any
     /// more, and what still waits is written again.
-    fn take(&self, event: Event<PartialObjectMeta<ExtensionPlan>>) -> Option<String> {
+    fn take(&self, event: Event<Metadata>) -> Option<String> {
         let mut plans = self.plans.lock();
         match event {
             Event::Init => plans.clear(),

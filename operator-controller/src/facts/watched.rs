@@ -8,10 +8,9 @@ use futures::{
 };
 use kube::{
     Api, Client, Resource,
-    api::PartialObjectMeta,
     runtime::watcher::{self, Event},
 };
-use olm_runtime::Chance;
+use olm_runtime::{Chance, Metadata, metadata_of};
 use serde::de::DeserializeOwned;
 
 /// The object of this name, whenever it changes; `None` while there is none.
@@ -105,12 +104,12 @@ pub(super) fn add<K, T>(
     changes: &mut Changes<T>,
     client: &Client,
     chance: &Chance,
-    mut read: impl FnMut(Event<PartialObjectMeta<K>>) -> Option<T> + Send + 'static,
+    mut read: impl FnMut(Event<Metadata>) -> Option<T> + Send + 'static,
 ) where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+    K: Resource<DynamicType = ()>,
     T: Send + 'static,
 {
-    let watched = chance.watch(Api::all(client.clone()), watcher::Config::default());
+    let watched = chance.watch(metadata_of::<K>(client.clone(), None), watcher::Config::default());
     let read = watched.filter_map(move |event| {
         let event =
             event.inspect_err(|error| tracing::debug!(kind = %K::kind(&()), %error, "watch interrupted"));

@@ -43,7 +43,7 @@ pub(crate) const ALLOWED: [(&str, &[&str]); 41] = [
     ("olm-certs", &[]),
     ("olm-registry", &["olm-object", "olm-image", "olm-classic-core"]),
     ("olm-grpc-gen", &[]),
-    ("olm-runtime", &["olm-text", "olm-object", "olm-certs", "olm-image"]),
+    ("olm-runtime", &["olm-text", "olm-yaml", "olm-object", "olm-certs", "olm-image"]),
     ("olm-aggregate", &["olm-runtime"]),
     ("olm-bundles", &["olm-bundle", "olm-image", "olm-runtime"]),
     ("olm-preflight", &["olm-crd", "olm-object", "olm-plan", "olm-rbac", "olm-runtime"]),

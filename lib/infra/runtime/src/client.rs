@@ -18,7 +18,7 @@ use kube::{
     Api, Client, Config,
     api::{PatchParams, PostParams},
     client::Body,
-    config::{AuthInfo, KubeConfigOptions, Kubeconfig},
+    config::{AuthInfo, KubeConfigOptions},
     core::response::reason,
 };
 use olm_object::names;
@@ -30,6 +30,7 @@ pub use error::ClientError;
 use crate::{
     connection,
     fence::Fence,
+    kubeconfig,
     metrics::RequestCount,
     object::{is_namespace_missing, is_namespace_terminating},
     proxy,
@@ -42,22 +43,25 @@ const TOKEN_LIFE_SECONDS: i64 = 3600;
 /// Most tokens that are kept, of 1 to 2 KB each.
 const TOKENS_MAX: usize = 2_000;
 
-/// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's. A proxy is that
-/// of the kubeconfig, else of `HTTPS_PROXY` (`HTTP_PROXY` for an API server without TLS) where `NO_PROXY` does not
-/// name the API server.
+/// Loads the configuration of the cluster: the given kubeconfig, else the usual places, else the pod's; of a kubeconfig
+/// the given context, else its current one. A proxy is that of the kubeconfig, else of `HTTPS_PROXY` (`HTTP_PROXY` for
+/// an API server without TLS) where `NO_PROXY` does not name the API server.
 ///
 /// # Errors
 /// No configuration of a cluster is found, it cannot be read, or the address of its proxy is none.
-pub async fn cluster_config(kubeconfig: Option<&Path>) -> Result<Config, ClientError> {
-    let broken = |e: &dyn std::fmt::Display| ClientError::Config(e.to_string());
-    let (mut config, file) = match kubeconfig {
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).map_err(|e| broken(&e))?;
+pub async fn cluster_config(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Config, ClientError> {
+    let file = kubeconfig.map_or_else(kubeconfig::find, |path| kubeconfig::read(path).map(Some));
+    let mut file = file.map_err(ClientError::Config)?;
+    let place = || kubeconfig::place(kubeconfig);
+    let mut config = match (&mut file, context) {
+        (Some(file), _) => {
+            file.current_context = context.map(str::to_owned).or(file.current_context.take());
             let config = Config::from_custom_kubeconfig(file.clone(), &KubeConfigOptions::default()).await;
-            (config.map_err(|e| broken(&e))?, Some(file))
+            config.map_err(|error| ClientError::Config(format!("{}: {error}", place())))?
         }
-        // In a Pod there is no file.
-        None => (Config::infer().await.map_err(|e| broken(&e))?, Kubeconfig::read().ok()),
+        (None, Some(_)) => return Err(ClientError::Config(format!("{}: no cluster there", place()))),
+        (None, None) => Config::incluster()
+            .map_err(|error| ClientError::NoCluster(format!("{}: no cluster there; {error}", place())))?,
     };
     config.proxy_url = proxy::to_cluster(&config.cluster_url, file.as_ref())?;
     // Our own callers decide about repetition; the library's would wait for up to a quarter of an hour.

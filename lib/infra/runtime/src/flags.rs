@@ -164,7 +164,7 @@ impl ProcessFlags {
             tls: self.certificate_files()?,
             tls_profile: self.tls_profile()?,
             pull_secret: self.pull_secret()?,
-            cluster: cluster_config(self.kubeconfig.as_deref()).await.map_err(FlagError::of)?,
+            cluster: cluster_config(self.kubeconfig.as_deref(), None).await.map_err(FlagError::of)?,
             namespace: self.namespace(),
             identity: identity(program),
             puller: self.puller(spool)?,

@@ -17,6 +17,7 @@ mod guarded;
 mod interests;
 mod jobs;
 mod json;
+mod kubeconfig;
 mod lease;
 mod memory;
 mod metrics;
@@ -61,7 +62,7 @@ pub use process::{Process, ProcessError, run_main};
 pub use pull_secrets::{PullSecretError, PullSecrets, keyring_of};
 pub use source::{Newest, Source};
 pub use telemetry::{Traces, init as init_logs};
-pub use watch::{Changed, OwnerChanged, Seen, WatchManager, Watched};
+pub use watch::{Changed, Metadata, OwnerChanged, Seen, WatchManager, Watched, metadata_of};
 
 pub use http::{
     Decision, HttpError, Kept, PeerCertificates, Reviews, ServerLimits, bearer, health_router, listen,

@@ -9,7 +9,7 @@ use std::{path::Path, time::Duration};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use kube::{Api, Client, Resource, ResourceExt, core::PartialObjectMeta, runtime::watcher};
+use kube::{Api, Client, Resource, ResourceExt, runtime::watcher};
 use olm_image::{Keyring, KeyringError, SharedKeyring};
 use serde::{Deserialize, de::DeserializeOwned};
 use thiserror::Error;
@@ -19,6 +19,7 @@ use crate::{
     chance::Chance,
     client::{AccountRef, bounded},
     object::api_text,
+    watch::metadata_of,
 };
 
 /// Changes that come together are read once.
@@ -77,23 +78,11 @@ impl PullSecrets {
     pub async fn run(self, shutdown: CancellationToken, on_change: impl Fn() + Send + Sync) {
         let mut changes = stream::SelectAll::new();
         if let Some((namespace, name)) = &self.global {
-            changes.push(changed::<Secret>(
-                Api::namespaced(self.client.clone(), namespace),
-                Some(name),
-                &self.chance,
-            ));
+            changes.push(self.changed::<Secret>(namespace, Some(name)));
         }
         if let Some(AccountRef { namespace, name }) = &self.account {
-            changes.push(changed::<Secret>(
-                Api::namespaced(self.client.clone(), namespace),
-                None,
-                &self.chance,
-            ));
-            changes.push(changed::<ServiceAccount>(
-                Api::namespaced(self.client.clone(), namespace),
-                Some(name),
-                &self.chance,
-            ));
+            changes.push(self.changed::<Secret>(namespace, None));
+            changes.push(self.changed::<ServiceAccount>(namespace, Some(name)));
         }
         loop {
             tokio::select! {
@@ -107,6 +96,18 @@ impl PullSecrets {
                 Err(error) => tracing::warn!(%error, "credentials for registries stay as they were"),
             }
         }
+    }
+
+    /// Something for each change of an object (or of any in the namespace), and for each watch that begins.
+    fn changed<K>(&self, namespace: &str, name: Option<&str>) -> stream::BoxStream<'static, ()>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let config = name.map_or_else(watcher::Config::default, |name| {
+            watcher::Config::default().fields(&format!("metadata.name={name}"))
+        });
+        let events = self.chance.watch(metadata_of::<K>(self.client.clone(), Some(namespace)), config);
+        events.filter_map(|event| async { event.ok().map(|_| ()) }).boxed()
     }
 }
 
@@ -146,21 +147,6 @@ where
     bounded(api.get_opt(name))
         .await
         .map_err(|error| PullSecretError(format!("reading {kind} {namespace}/{name}: {}", api_text(&error))))
-}
-
-/// Something for each change of an object (or of any in the namespace), and for each watch that begins.
-fn changed<K>(
-    api: Api<PartialObjectMeta<K>>,
-    name: Option<&str>,
-    chance: &Chance,
-) -> stream::BoxStream<'static, ()>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-{
-    let config = name.map_or_else(watcher::Config::default, |name| {
-        watcher::Config::default().fields(&format!("metadata.name={name}"))
-    });
-    chance.watch(api, config).filter_map(|event| async { event.ok().map(|_| ()) }).boxed()
 }
 
 fn credentials(secret: Secret) -> Result<Keyring, KeyringError> {

@@ -7,8 +7,8 @@ use std::io::{self, IsTerminal, Write};
 use olm_text::{cut, one_line, visible_json};
 use serde_json::Value;
 use tracing_subscriber::{
-    EnvFilter,
     field::MakeExt as _,
+    filter::Targets,
     fmt::{
         self,
         format::{FormatFields, debug_fn},
@@ -38,7 +38,11 @@ pub fn init(verbosity: u8, program: &'static str) -> Traces {
         4..=7 => "debug,kube=info,hyper=info,rustls=info,tower=info",
         _ => "trace",
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let asked = std::env::var("RUST_LOG").unwrap_or_default();
+    let filter: Option<Targets> =
+        Some(asked).filter(|asked| !asked.is_empty()).and_then(|asked| asked.parse().ok());
+    // Levels of targets are enough: filters of spans and fields would bring regular expressions of their own.
+    let filter = filter.unwrap_or_else(|| default.parse().unwrap_or_default());
     let (layer, traces) = traces::of_environment(program);
     let subscriber = tracing_subscriber::registry().with(filter).with(layer);
     let lines = fmt::layer();

@@ -20,7 +20,7 @@ use std::{
 
 use futures::{Stream, StreamExt};
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::{ApiResource, DynamicObject, PartialObjectMeta},
     runtime::watcher::{self, Event},
 };
@@ -252,7 +252,21 @@ fn kind_of(resource: &ApiResource) -> GroupVersionKind {
     (resource.group.clone(), resource.version.clone(), resource.kind.clone())
 }
 
-type Metadata = PartialObjectMeta<DynamicObject>;
+/// Metadata of an object of any kind. One type for all kinds: with one for each there would be as many copies of the code of
+/// a watch.
+pub type Metadata = PartialObjectMeta<DynamicObject>;
+
+/// The metadata of the objects of a kind, in one namespace or in all.
+pub fn metadata_of<K>(client: Client, namespace: Option<&str>) -> Api<Metadata>
+where
+    K: Resource<DynamicType = ()>,
+{
+    let resource = ApiResource::erase::<K>(&());
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    }
+}
 
 async fn follow(
     events: impl Stream<Item = watcher::Result<Event<Metadata>>>,

@@ -77,7 +77,7 @@ async fn run(args: Args) -> Result<()> {
     let shutdown = on_signal().context("catching signals")?;
     let certificate = certificate(args.certificates.as_deref())?;
     let tls = server_config(certificate.serving(), &TlsProfile::default())?;
-    let client = connect(cluster_config(args.kubeconfig.as_deref()).await?)?;
+    let client = connect(cluster_config(args.kubeconfig.as_deref(), None).await?)?;
     let listed = Arc::new(AtomicBool::new(false));
     let ready = listed.clone();
     let health = health_router(move || {

@@ -5,8 +5,11 @@ use thiserror::Error;
 /// Why a client could not be made.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// No usable kubeconfig and not in a pod.
+    /// No kubeconfig and not in a pod.
     #[error("no cluster: pass --kubeconfig, set KUBECONFIG, or run in a Pod: {0}")]
+    NoCluster(String),
+    /// The kubeconfig cannot be used, which the text names.
+    #[error("{0}")]
     Config(String),
     /// What names a proxy does not hold an address.
     #[error("{0} is not the address of a proxy, want http://<host>:<port>")]

@@ -13,7 +13,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},
-    core::PartialObjectMeta,
     runtime::watcher,
 };
 use olm_certs::{AUTHORITIES_KEY, Content, Step, Wanted, certified_key, new_secret};
@@ -21,7 +20,11 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{ServingCert, TlsError, common_name, self_signed};
-use crate::{api_text, bounded, chance::Chance};
+use crate::{
+    api_text, bounded,
+    chance::Chance,
+    watch::{Metadata, metadata_of},
+};
 
 /// Between two looks at the Secret; changes of it are seen at once.
 const LOOK_INTERVAL: Duration = Duration::from_hours(1);
@@ -41,7 +44,7 @@ const PUBLISHED: Duration = Duration::from_hours(24);
 /// Keeps a serving certificate in a Secret.
 pub struct ServingSecret {
     secrets: Api<Secret>,
-    metadata: Api<PartialObjectMeta<Secret>>,
+    metadata: Api<Metadata>,
     maps: Api<ConfigMap>,
     namespace: String,
     name: String,
@@ -66,7 +69,7 @@ impl ServingSecret {
     ) -> Result<Self, TlsError> {
         let mut this = Self {
             secrets: Api::namespaced(client.clone(), namespace),
-            metadata: Api::namespaced(client.clone(), namespace),
+            metadata: metadata_of::<Secret>(client.clone(), Some(namespace)),
             maps: Api::namespaced(client, namespace),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
