@@ -131,7 +131,11 @@ fn bundle(name: &str, content: Content) -> Bundle {
             &json!({"size": {"type": "integer"}}),
         ));
     }
-    let maps = (0..CONFIG_MAPS)
-        .map(|number| config_map(&format!("{name}-{number}"), &json!({"number": number.to_string()})));
-    maps.fold(bundle, Bundle::contains)
+    config_maps(name).fold(bundle, Bundle::contains)
+}
+
+/// The ConfigMaps of a generated bundle.
+pub(super) fn config_maps(name: &str) -> impl Iterator<Item = Value> {
+    (0..CONFIG_MAPS)
+        .map(move |number| config_map(&format!("{name}-{number}"), &json!({"number": number.to_string()})))
 }

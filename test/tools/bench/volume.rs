@@ -1,13 +1,14 @@
 //! Very many extensions at once, and what they cost when nothing happens.
 //!
 //! Each has a package, a namespace and an account of its own. Two sorts: packages of ConfigMaps only, where the
-//! program's own work shows, and packages with a CRD and a Deployment, where the cluster's shows as well.
+//! program's own work shows, and packages with a CRD and a Deployment, where the cluster's shows as well. The first are
+//! compared with a bare client that creates the same ConfigMaps on the same cluster before.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use olm_api::v1alpha1::UpdatePolicy;
 
 use super::extensions::is_installed;
-use super::sample::{Content, Sample};
+use super::sample::{Content, Sample, config_maps};
 use super::watching::Watch;
 use super::{catalogs, figure, start, subject, usage};
 use crate::operator;
@@ -55,13 +56,24 @@ async fn run(content: Content, count: usize) -> Result<()> {
     let pid = world.operator.process().pid();
     usage::idle(pid).await?;
     figure(&format!("{name}-memory-before"), usage::memory(pid)?.resident, "MB");
+    let each = f64::from(u32::try_from(samples.len())?);
+    let floor = if content == Content::ConfigMaps {
+        let (took, cpu) = bare(&world, &client, &samples).await?;
+        figure(&format!("{name}-floor"), took.as_secs_f64(), "s");
+        figure(&format!("{name}-floor-api-server-cpu-each"), cpu / each, "s");
+        Some(took)
+    } else {
+        None
+    };
 
     let servers = || -> Result<(f64, f64)> { Ok((usage::cpu_seconds(pid)?, server_cpu(&world)?)) };
     let mark = world.cluster.audit_mark()?;
     let before = servers()?;
     let (took, last) = install(&client, &samples, &name).await?;
     figure(&format!("{name}-at-once"), took.as_secs_f64(), "s");
-    let each = f64::from(u32::try_from(samples.len())?);
+    if let Some(floor) = floor {
+        figure(&format!("{name}-ratio"), took.as_secs_f64() / floor.as_secs_f64(), "x the floor");
+    }
     figure(&format!("{name}-per-second"), each / took.as_secs_f64(), "1/s");
     figure(&format!("{name}-one-after-all"), last.as_secs_f64(), "s");
     usage::idle(pid).await?;
@@ -115,6 +127,33 @@ async fn prepare(world: &World, client: &Client, content: Content, count: usize)
         .try_collect()
         .await
         .context("preparing packages")
+}
+
+/// Creates the ConfigMaps of all packages as a bare client does, and deletes them again; the time that creating them took,
+/// and CPU seconds of the API server.
+async fn bare(world: &World, client: &Client, samples: &[Sample]) -> Result<(Duration, f64)> {
+    let mut maps: Vec<(Api<ConfigMap>, ConfigMap)> = Vec::new();
+    for sample in samples {
+        let api: Api<ConfigMap> = Api::namespaced(client.clone(), &sample.name);
+        for map in config_maps(&sample.name) {
+            maps.push((api.clone(), serde_json::from_value(map)?));
+        }
+    }
+    let (before, start) = (server_cpu(world)?, Instant::now());
+    let created = stream::iter(&maps).map(async |(api, map)| api.create(&PostParams::default(), map).await);
+    created
+        .buffer_unordered(CREATED_AT_A_TIME)
+        .try_collect::<Vec<_>>()
+        .await
+        .context("creating ConfigMaps")?;
+    let (took, cpu) = (start.elapsed(), server_cpu(world)? - before);
+    let removed = stream::iter(&maps).map(async |(api, map)| api.remove(&map.name_any()).await);
+    removed
+        .buffer_unordered(CREATED_AT_A_TIME)
+        .try_collect::<Vec<_>>()
+        .await
+        .context("deleting ConfigMaps")?;
+    Ok((took, cpu))
 }
 
 /// Creates all extensions, the last one when all others exist; the time until all are installed, and the time from the
