@@ -88,11 +88,11 @@ fn make_absolute(kubeconfig: &mut Kubeconfig, folder: &Path) {
         let AuthInfo { client_certificate, client_key, token_file, exec, .. } = user;
         [client_certificate, client_key, token_file].into_iter().for_each(absolute);
         // A bare name is looked for in PATH.
-        let command = exec.as_mut().map(|exec| &mut exec.command);
-        command
-            .filter(|command| command.as_ref().is_some_and(|path| path.contains('/')))
-            .into_iter()
-            .for_each(absolute);
+        if let Some(exec) = exec
+            && exec.command.as_ref().is_some_and(|command| command.contains('/'))
+        {
+            absolute(&mut exec.command);
+        }
     }
 }
 
