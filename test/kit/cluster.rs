@@ -26,9 +26,6 @@ use crate::permissions_used;
 use crate::{pki::Authority, prelude::*};
 use olm_test_programs::controlplane::{API_SERVER, CONTROLLERS, Tool, Tools};
 
-/// How long a CRD may take until it is served.
-const CRD_DEADLINE: Duration = Duration::from_secs(30);
-
 /// What a cluster should be like.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -208,7 +205,7 @@ impl Cluster {
         }
         for crd in &crds {
             let name = crd.metadata.name.as_deref().unwrap_or_default();
-            wait::until(&format!("the CRD {name} to be served"), CRD_DEADLINE, || async {
+            wait::until(&format!("the CRD {name} to be served"), DEADLINE, || async {
                 let status = api.get(name).await?.status.unwrap_or_default();
                 let conditions = status.conditions.unwrap_or_default();
                 wait::check(

@@ -5,7 +5,6 @@ use crate::{prelude::*, process::free_ports};
 use olm_test_programs::controlplane::{Tool, Tools};
 
 const ATTEMPTS: usize = 3;
-const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A registry. Dropped, it is gone with its content.
 pub struct Distribution {

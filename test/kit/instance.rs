@@ -4,7 +4,6 @@ use std::ops::Deref;
 
 use crate::{prelude::*, process::free_ports, supervisor::Program};
 
-const READY: Duration = Duration::from_mins(1);
 /// The flag with the name that the certificate of catalogs is for.
 const EXTERNAL_ADDRESS: &str = "--external-address=";
 
@@ -65,7 +64,7 @@ impl Settings {
 
 /// Waits until a program reports at `url` that it is ready.
 pub(crate) async fn ready(process: &Process, url: &str) -> Result<()> {
-    wait::until(&format!("{} to be ready", process.name()), READY, || async {
+    wait::until(&format!("{} to be ready", process.name()), DEADLINE, || async {
         process.check_running()?;
         let answer = reqwest::get(url).await?;
         ensure!(answer.status().is_success(), "{}", answer.text().await?);

@@ -115,7 +115,7 @@ impl Node {
         started.container_runtime(&programs.coredns).await?;
 
         let admin = cluster::client(&path.join("admin.kubeconfig")).await?;
-        wait::until("the node's API server to be ready", start::API_SERVER_DEADLINE, async || {
+        wait::until("the node's API server to be ready", DEADLINE, async || {
             started.check()?;
             let request = http::Request::get("/readyz").body(Vec::new())?;
             wait::check(admin.request_text(request).await? == "ok", || "not ok".to_owned())

@@ -1,6 +1,6 @@
 //! What can happen to a control plane.
 
-use super::{Cluster, Kind, Own, start::API_SERVER_DEADLINE};
+use super::{Cluster, Kind, Own};
 use crate::prelude::*;
 use olm_test_programs::controlplane::Tool;
 
@@ -12,7 +12,7 @@ impl Cluster {
         let server = server.context("the cluster has no API server")?;
         server.restart()?;
         let client = self.client().await?;
-        wait::until("the API server to be ready again", API_SERVER_DEADLINE, async || {
+        wait::until("the API server to be ready again", DEADLINE, async || {
             server.check_running()?;
             let request = http::Request::get("/readyz").body(Vec::new())?;
             wait::check(client.request_text(request).await? == "ok", || "not ok".to_owned())

@@ -15,9 +15,6 @@ use olm_test_programs::controlplane::{CONTROLLERS, Tool, Tools};
 
 /// A port may be taken between its choice and its use.
 const ATTEMPTS: usize = 3;
-/// Generous: two cores may be building something beside.
-pub(crate) const API_SERVER_DEADLINE: Duration = Duration::from_secs(90);
-const NODES_DEADLINE: Duration = Duration::from_mins(1);
 
 /// Writes are recorded, with who made them but without their content.
 const AUDIT_POLICY: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],"rules":[
@@ -62,7 +59,7 @@ async fn try_start(tools: &Tools, options: &Options) -> Result<Own> {
     let api_server = launch(Tool::ApiServer, api_server_args.collect())?;
 
     let admin = client(&path.join("admin.kubeconfig")).await?;
-    wait::until("the API server to be ready", API_SERVER_DEADLINE, || async {
+    wait::until("the API server to be ready", DEADLINE, || async {
         running(&[&etcd, &api_server])?;
         let request = http::Request::get("/readyz").body(Vec::new())?;
         wait::check(admin.request_text(request).await? == "ok", || "not ok".to_owned())
@@ -102,7 +99,7 @@ async fn start_controllers(
         nodes.create(&PostParams::default(), &node).await.context("creating a node")?;
     }
     let accounts: Api<ServiceAccount> = Api::namespaced(admin, "default");
-    wait::until("nodes and the default service account", NODES_DEADLINE, || async {
+    wait::until("nodes and the default service account", DEADLINE, || async {
         running(&[&controller_manager, &scheduler, &kwok])?;
         let ready =
             nodes.list(&kube::api::ListParams::default()).await?.iter().filter(|node| is_ready(node)).count();

@@ -2,7 +2,7 @@
 
 use olm_test::prelude::*;
 
-use crate::world::{Alone, DEADLINE};
+use crate::world::Alone;
 
 const NAME: &str = "catalogd-serving-cert";
 

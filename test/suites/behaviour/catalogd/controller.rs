@@ -3,7 +3,7 @@
 use olm_image::{Compression, ImageBuilder, LayerBuilder};
 use olm_test::prelude::*;
 
-use crate::world::{Catalog, DEADLINE, World, all, content};
+use crate::world::{Catalog, World, all, content};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_without_the_label_is_blocked_by_digest_and_tried_again_by_tag() -> Result<()> {

@@ -8,7 +8,7 @@ use olm_image::{Compression, LayerBuilder, PackedLayer};
 use olm_test::{prelude::*, tools::bench::usage};
 use tar::{EntryType, Header};
 
-use crate::world::{Alone, Catalog, DEADLINE, all, content, files};
+use crate::world::{Alone, Catalog, all, content, files};
 
 /// Far above what catalogd needs, far below what these images ask for. A debug build of it.
 const MEMORY_MEGABYTES_MAX: f64 = 419.0;

@@ -3,7 +3,7 @@
 
 use olm_test::prelude::*;
 
-use crate::world::{Alone, Catalog, DEADLINE, content, files, trusting};
+use crate::world::{Alone, Catalog, content, files, trusting};
 
 const KILLS: u32 = 50;
 const BYTES: usize = 1_500_000;

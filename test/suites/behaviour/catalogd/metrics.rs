@@ -6,7 +6,7 @@ use olm_test::{
     scrape::{self, Scraper},
 };
 
-use crate::world::{Alone, Catalog, DEADLINE, content};
+use crate::world::{Alone, Catalog, content};
 
 const ALERT: &str = "OLMCatalogNotServing";
 /// Nothing listens there.

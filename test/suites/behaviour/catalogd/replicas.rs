@@ -2,16 +2,14 @@
 
 use olm_test::{
     faults::{Fault, FaultyRegistry},
+    operator::GRACE,
     prelude::*,
 };
 
-use crate::world::{Alone, Catalog, DEADLINE, all, content, trusting};
+use crate::world::{Alone, Catalog, all, content, trusting};
 
 /// How long a replica that is behind asks clients to wait, and some more for this machine.
 const CATCH_UP: Duration = Duration::from_secs(30);
-
-/// For a process to end, and to give its lease back.
-const LAST_WORDS: Duration = Duration::from_secs(20);
 
 /// Each replica has metrics, for who may read them; the leader's log says whose pass ended.
 async fn observable(leader: &Catalogd, follower: &Catalogd, catalog: &str) -> Result<()> {
@@ -87,14 +85,14 @@ async fn every_replica_serves_what_the_status_says() -> Result<()> {
     }
 
     // The leader goes: the follower leads, with what it holds, and looks at tags from now on.
-    leader.process().terminate(LAST_WORDS).await?;
+    leader.process().terminate(GRACE).await?;
     catalog.set_reference(&reference("v1")).await?;
     catalog.serves(&first).await?;
     ensure!(all(&follower, &catalog.name).await? == content(1, 100_000), "new content");
     catalog.delete().await?;
     let gone = trusting()?.get(follower.all(&catalog.name)).send().await?.status();
     ensure!(gone == reqwest::StatusCode::NOT_FOUND, "{gone}");
-    follower.process().terminate(LAST_WORDS).await?;
+    follower.process().terminate(GRACE).await?;
     Ok(())
 }
 
@@ -150,8 +148,8 @@ async fn a_follower_is_ready_once_it_serves_or_has_tried() -> Result<()> {
     eventually("the follower to catch up", served, |served| *served == content(5, 100_000)).await?;
     catalog.delete().await?;
     // In this order, so that nobody holds the lease whom the next test would have to wait for.
-    follower.process().terminate(LAST_WORDS).await?;
-    leader.process().terminate(LAST_WORDS).await?;
+    follower.process().terminate(GRACE).await?;
+    leader.process().terminate(GRACE).await?;
     Ok(())
 }
 

@@ -15,8 +15,6 @@ use olm_test::{
 };
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-/// For anything that should happen by itself. Generous: two cores run a whole control plane.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 /// The Secret with credentials for registries.
 pub(crate) const PULL_SECRET: &str = "registries";
 /// A host that only the proxy knows.

@@ -22,7 +22,6 @@ const REFUSED: &str = "refused";
 const IN_DOUBT: &str = "refused in doubt";
 /// Changes that the API server does not take.
 const IMPOSSIBLE: &str = "impossible";
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How often what was seen.
 type Counts = BTreeMap<&'static str, usize>;
@@ -245,7 +244,7 @@ impl Worker {
             let (api, resource) = self.api(&version);
             let marked = DynamicObject::new("marked", &resource).data(json!({"mark": format!("m{mark}")}));
             let dry = PostParams { dry_run: true, ..PostParams::default() };
-            wait::until("the definition to be in force", PATIENCE, || async {
+            wait::until("the definition to be in force", DEADLINE, || async {
                 api.create(&dry, &marked).await?;
                 Ok(())
             })

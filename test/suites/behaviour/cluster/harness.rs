@@ -9,8 +9,6 @@ use olm_test::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-const DEADLINE: Duration = Duration::from_secs(30);
-
 /// Set in the process that is killed by a test of it.
 const VICTIM: &str = "OLM_TEST_VICTIM";
 

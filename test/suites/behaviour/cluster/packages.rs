@@ -26,7 +26,6 @@ use olm_test::{
 use reqwest::{StatusCode, header};
 use tokio_util::sync::CancellationToken;
 
-const DEADLINE: Duration = Duration::from_mins(1);
 const GROUP: &str = "/apis/packages.operators.coreos.com/v1";
 
 /// A file-based catalog in one file.

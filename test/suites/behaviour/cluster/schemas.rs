@@ -15,7 +15,6 @@ use olm_test::{bundle::crd_with_versions, objects::Objects, prelude::*};
 const OBJECTS: u64 = 60;
 /// Definitions on the cluster at once. Each costs the API server memory and a new description of itself.
 const CONCURRENCY: usize = 4;
-const DEADLINE: std::time::Duration = std::time::Duration::from_mins(1);
 /// Differences that are printed.
 const SHOWN_MAX: usize = 20;
 

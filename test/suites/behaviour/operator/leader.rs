@@ -1,7 +1,7 @@
 //! Leader election: one leads, a clean stop hands over at once.
 
 use k8s_openapi::api::coordination::v1::Lease;
-use olm_test::{prelude::*, supervisor::State};
+use olm_test::{operator::GRACE, prelude::*, supervisor::State};
 
 const LEASES: [&str; 2] = ["9c4404e7.operatorframework.io", "catalogd-operator-lock"];
 
@@ -15,7 +15,7 @@ async fn holders(leases: &Api<Lease>) -> Result<Vec<String>> {
 }
 
 async fn held(leases: &Api<Lease>) -> Result<Vec<String>> {
-    wait::until("both leases to be held", Duration::from_mins(1), async || {
+    wait::until("both leases to be held", DEADLINE, async || {
         let holders = holders(leases).await?;
         ensure!(holders.iter().all(|h| !h.is_empty()), "{holders:?}");
         Ok(holders)
@@ -36,13 +36,12 @@ async fn losing_either_lease_releases_the_other_and_ends_the_process() -> Result
     for (lost, other) in [(LEASES[0], LEASES[1]), (LEASES[1], LEASES[0])] {
         held(&leases).await?;
         leases.patch(lost, &PatchParams::default(), &held_by("thief")).await?;
-        let ended = wait::until("the end of the process", Duration::from_secs(30), async || {
-            match operator.process().state()? {
+        let ended =
+            wait::until("the end of the process", GRACE, async || match operator.process().state()? {
                 State::Running => anyhow::bail!("it runs"),
                 ended => Ok(ended),
-            }
-        })
-        .await?;
+            })
+            .await?;
         let log = operator.process().log();
         ensure!(
             matches!(ended, State::Exited(code) if code != 0),
@@ -77,7 +76,7 @@ async fn extensions_are_worked_on_while_another_process_looks_after_the_catalogs
     scenario.offer(&bundles).await?;
     let leases: Api<Lease> = Api::namespaced(scenario.client.clone(), SYSTEM_NAMESPACE);
     held(&leases).await?;
-    world.operator.process().terminate(Duration::from_secs(20)).await?;
+    world.operator.process().terminate(GRACE).await?;
     leases.patch(LEASES[1], &PatchParams::default(), &held_by("another catalogd")).await?;
     world.operator.process().restart()?;
     world.operator.ready().await?;

@@ -6,7 +6,10 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use olm_test::{operator::install, prelude::*};
+use olm_test::{
+    operator::{GRACE, install},
+    prelude::*,
+};
 
 const CATALOGS_LEASE: &str = "catalogd-operator-lock";
 /// Upstream's name for it, and ours.
@@ -102,7 +105,7 @@ async fn a_separate_catalogd_that_runs_is_named_and_its_lease_is_waited_for() ->
 
     // What the manifests do: it ends, and the catalogs are looked after here.
     deployments.remove(CATALOGD).await?;
-    other.process().terminate(Duration::from_secs(30)).await.context("ending the other catalogd")?;
+    other.process().terminate(GRACE).await.context("ending the other catalogd")?;
     wait::until("the lease to be taken", DEADLINE, async || {
         world.operator.process().check_running()?;
         let holder = holder(&leases).await?;

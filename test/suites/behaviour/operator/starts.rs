@@ -6,6 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBindin
 use kube::Resource;
 use olm_api::ConditionType::Upgradeable;
 use olm_test::{
+    operator::GRACE,
     prelude::*,
     proxy::{Fault, Proxy, Weather},
 };
@@ -82,7 +83,7 @@ async fn is_quiet(
 async fn restarts_quietly(scenario: &Scenario<'_>, proxy: &Proxy, late: &str) -> Result<()> {
     let operator = &scenario.world.operator;
     let before = shown(scenario).await?;
-    operator.process().terminate(Duration::from_secs(20)).await?;
+    operator.process().terminate(GRACE).await?;
     proxy.reset();
     proxy.weather(Some(Weather::new(1, 1, &[Fault::Status(503)], 2).only(late)));
     let reconciled_before = reconciled(operator, &scenario.name);
@@ -137,9 +138,9 @@ async fn a_start_and_a_change_of_leaders_change_no_condition_and_write_nothing()
     // The address under which a catalog is served is another one here for each process.
     before.retain(|name, _| !name.starts_with("ClusterCatalog "));
     let second = Operator::start_as(&world, proxy.kubeconfig(), &FLAGS).await?;
-    world.operator.process().terminate(Duration::from_secs(20)).await?;
+    world.operator.process().terminate(GRACE).await?;
     is_quiet(&scenario, (&second, proxy), 0, &before).await.context("by a new leader")?;
-    second.process().terminate(Duration::from_secs(20)).await?;
+    second.process().terminate(GRACE).await?;
     world.operator.process().restart()?;
     world.operator.ready().await?;
 
