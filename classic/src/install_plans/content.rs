@@ -149,8 +149,8 @@ impl BundleContent {
         let bundles = self.bundles.of_reader(&puller, &reader);
         match bundles.request(job, &pinned(&bundle.image, &bundle.digest)).await {
             Requested::Loaded(loaded) => planned(bundle, loaded).await,
-            Requested::Pulling(_) => Err(Missing::Waits(format!("Pulling {}.", bundle.image))),
-            Requested::Waiting => Err(Missing::Waits(format!("{} waits for memory.", bundle.image))),
+            Requested::Pulling { .. } => Err(Missing::Waits(format!("Pulling {}.", bundle.image))),
+            Requested::Waiting { .. } => Err(Missing::Waits(format!("{} waits for memory.", bundle.image))),
             Requested::Failed { error, .. } => {
                 Err(failed(error.to_string(), error.advice().unwrap_or_default()))
             }

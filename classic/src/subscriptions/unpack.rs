@@ -148,14 +148,16 @@ impl Unpacker {
         let bundles = self.bundles.of_reader(&puller, &credentials).within(deadlines);
         match bundles.request(&job(namespace, bundle), &bundle.image).await {
             Requested::Loaded(loaded) => of_files(namespace, bundle, loaded, properties).await,
-            Requested::Pulling(None) => {
+            Requested::Pulling { progress: None, .. } => {
                 Err(Missing::Waits(format!("pulling {}", bundle.image), Some(PROGRESS_CHECK)))
             }
-            Requested::Pulling(Some(progress)) => {
+            Requested::Pulling { progress: Some(progress), .. } => {
                 let text = format!("pulling {}: {progress}", bundle.image);
                 Err(Missing::Waits(text, Some(PROGRESS_CHECK)))
             }
-            Requested::Waiting => Err(Missing::Waits(format!("{} waits for memory", bundle.image), None)),
+            Requested::Waiting { .. } => {
+                Err(Missing::Waits(format!("{} waits for memory", bundle.image), None))
+            }
             Requested::Failed { error, next } => {
                 let again = match next {
                     Some(NextPull::Now) => None,

@@ -69,7 +69,10 @@ pub(crate) async fn propose(cx: &Context, extension: &ClusterExtension) -> Resul
             return Ok(Next::Revision(Box::new(revision(*planned))));
         }
         (
-            Some(Decision::Wait(Outcome::Pulling(why) | Outcome::Away { why, .. }) | Decision::Keep { why }),
+            Some(
+                Decision::Wait(Outcome::Pulling { why, .. } | Outcome::Away { why, .. })
+                | Decision::Keep { why },
+            ),
             _,
         ) => why,
         (Some(Decision::Refresh { .. } | Decision::Wait(_) | Decision::Hold(_)) | None, _) => match latest {

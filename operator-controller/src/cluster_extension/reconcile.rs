@@ -31,7 +31,7 @@ use super::{
         requeue::{self, requeue},
     },
     deletion,
-    observe::{identity, observe, takeover::mark_earlier},
+    observe::{identity, observe, revisions::Revisions, takeover::mark_earlier},
     report::{
         Outcome, Report, StepError,
         status::{panicked, status},
@@ -47,8 +47,10 @@ use crate::{
 pub(super) const FINALIZERS: [&str; 2] =
     [CLEANUP_UNPACK_CACHE_FINALIZER, CLEANUP_CONTENT_MANAGER_CACHE_FINALIZER];
 
-/// How long pulls usually take, from when the extension was written last.
+/// How long pulls usually take.
 const PULL_USUAL: Duration = Duration::from_secs(1);
+/// How long it usually takes until a new revision says how far it is.
+const REVISION_USUAL: Duration = Duration::from_millis(500);
 
 /// The controller of ClusterExtensions.
 pub(crate) struct Extensions {
@@ -148,9 +150,19 @@ impl Extensions {
         requeue(&report, now)
     }
 
-    /// How long a pull is not reported yet: most are over before anybody reads of them.
+    /// How long a state is not reported yet that is mostly over before anybody reads of it: a pull, and a first revision
+    /// that has not said anything.
     fn postponed(&self, extension: &ClusterExtension, report: &Report) -> Option<Duration> {
-        self.objects.left(extension, PULL_USUAL).filter(|_| matches!(report.outcome, Outcome::Pulling(_)))
+        let are_silent = || report.revisions.as_ref().is_some_and(Revisions::are_silent);
+        let (usual, elapsed) = match &report.outcome {
+            Outcome::Pulling { elapsed, .. } => (PULL_USUAL, *elapsed),
+            Outcome::Created(_) | Outcome::Settled if are_silent() => {
+                // The time after the write, which this reconcile may have done.
+                (REVISION_USUAL, self.cx.written_sets.since(extension, self.cx.clock.now())?)
+            }
+            _ => return None,
+        };
+        usual.checked_sub(elapsed).filter(|left| !left.is_zero())
     }
 
     /// Observes, decides and acts.

@@ -3,7 +3,7 @@
 
 pub(crate) mod status;
 
-use std::fmt::Display;
+use std::{fmt::Display, time::Duration};
 
 use jiff::Timestamp;
 use olm_api::names::PAUSED_ANNOTATION;
@@ -167,8 +167,13 @@ pub(crate) enum Outcome {
     Created(Created),
     /// Namespace and ServiceAccount were recorded on the extension, whose event causes the next reconcile.
     Recorded,
-    /// The bundle is being pulled, in a sentence; its arrival causes the next reconcile.
-    Pulling(String),
+    /// The bundle is being pulled; its arrival causes the next reconcile.
+    Pulling {
+        /// In a sentence.
+        why: String,
+        /// For how long it has been awaited.
+        elapsed: Duration,
+    },
     /// The update policy holds a change.
     Held(Pending),
     /// What the spec asks for is not known to be there: the installed bundle cannot be pulled.
@@ -234,7 +239,7 @@ impl Report {
     }
 
     pub(crate) fn pulling(&self) -> Option<&str> {
-        if let Outcome::Pulling(pulling) = &self.outcome { Some(pulling) } else { None }
+        if let Outcome::Pulling { why, .. } = &self.outcome { Some(why) } else { None }
     }
 
     /// Why what the spec asks for is not known to be there, although nothing failed that upstream would report.
@@ -252,7 +257,7 @@ impl Report {
                 StepError::Paused | StepError::Resolution { .. } => true,
                 StepError::Validation { .. } | StepError::Takeover { .. } | StepError::Revisions(_) => false,
             },
-            Outcome::Recorded | Outcome::Pulling(_) => false,
+            Outcome::Recorded | Outcome::Pulling { .. } => false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use serde::de::DeserializeOwned;
 
@@ -18,6 +19,8 @@ const DELETIONS: usize = 5;
 const MANY: usize = 20;
 /// The CRD of the sample.
 const CRD: &str = "beacons.lighthouse.example.com";
+/// How long the removal of a CRD without objects takes at most, as a rule.
+const CRD_USUAL: SignedDuration = SignedDuration::from_secs(5);
 /// How long nothing is done, to see what it costs.
 const IDLE_TIME: Duration = Duration::from_secs(20);
 
@@ -155,6 +158,7 @@ pub(super) async fn remove(client: &Client, name: &str) -> Result<()> {
     wait::until("everything of the sample to be gone", DEADLINE, || async {
         ensure!(api.get_opt(name).await?.is_none(), "the extension is there");
         none::<ClusterObjectSet>(client, name).await?;
+        remind_of_crds(client, name).await?;
         none::<CustomResourceDefinition>(client, name).await?;
         none::<ClusterRole>(client, name).await?;
         none::<ClusterRoleBinding>(client, name).await?;
@@ -163,6 +167,25 @@ pub(super) async fn remove(client: &Client, name: &str) -> Result<()> {
         none::<ServiceAccount>(client, name).await
     })
     .await
+}
+
+/// Changes CRDs of an extension that should be gone by now: the API server forgets some that are deleted soon after they
+/// were created, until they change.
+async fn remind_of_crds(client: &Client, owner: &str) -> Result<()> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mine = ListParams::default().labels(&format!("{OWNER_NAME_LABEL}={owner}"));
+    let now = Timestamp::now();
+    for crd in api.list_metadata(&mine).await? {
+        let deleted = crd.metadata.deletion_timestamp.as_ref();
+        if deleted.is_some_and(|deleted| now.duration_since(deleted.0) > CRD_USUAL) {
+            let touched = json!({"metadata": {"annotations": {"olm-test/touched": now.to_string()}}});
+            // It may be gone by now.
+            if api.merge(&crd.name_any(), touched).await.is_ok() {
+                println!("note: {} had to be touched to be removed", crd.name_any());
+            }
+        }
+    }
+    Ok(())
 }
 
 async fn none<K>(client: &Client, owner: &str) -> Result<()>

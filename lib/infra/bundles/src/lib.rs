@@ -152,10 +152,18 @@ pub struct Loaded {
 pub enum Requested {
     /// It is here.
     Loaded(Loaded),
-    /// It is being pulled, and how far; the extension is reconciled again when it is there, or cannot be had.
-    Pulling(Option<Progress>),
+    /// It is being pulled; the extension is reconciled again when it is there, or cannot be had.
+    Pulling {
+        /// For how long.
+        elapsed: Duration,
+        /// How far it is, if the registry has said so.
+        progress: Option<Progress>,
+    },
     /// It waits until others need less memory; the extension is reconciled again then.
-    Waiting,
+    Waiting {
+        /// For how long.
+        elapsed: Duration,
+    },
     /// It cannot be had.
     Failed {
         /// Why.
@@ -313,7 +321,7 @@ impl Bundles {
             Err(error) => return BundleError::from(PullError::from(error)).into(),
         };
         let kept = match queue.take(extension, reference) {
-            Waited::Waits => return Requested::Waiting,
+            Waited::Waits { elapsed } => return Requested::Waiting { elapsed },
             Waited::Yes(pulled, memory) => self.bring(pulled, memory).await.map(Requested::Loaded),
             Waited::No => match self.source.kept(&parsed) {
                 Some(kept) => self.admit((extension, reference), kept, Need::Usual).await,
@@ -343,7 +351,7 @@ impl Bundles {
                 let admitted = self.admit((extension, reference), pulled, Need::Usual).await;
                 admitted.unwrap_or_else(Requested::from)
             }
-            Job::Running { failed: None, progress, .. } => Requested::Pulling(progress),
+            Job::Running { failed: None, elapsed, progress } => Requested::Pulling { elapsed, progress },
             Job::Running { failed: Some(error), .. } => {
                 Requested::Failed { error, next: Some(NextPull::Now) }
             }
@@ -373,7 +381,7 @@ impl Bundles {
         let bytes = self.memory_for(&pulled, need)?;
         let Some(memory) = self.memory.try_share(bytes) else {
             queue.wait(extension, reference, pulled, bytes);
-            return Ok(Requested::Waiting);
+            return Ok(Requested::Waiting { elapsed: Duration::ZERO });
         };
         self.bring(pulled, memory).await.map(Requested::Loaded)
     }

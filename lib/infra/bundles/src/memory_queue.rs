@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use olm_runtime::{JobEnded, MemoryBudget, MemoryShare};
 use parking_lot::Mutex;
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::Instant};
 
 use super::Pulled;
 
@@ -21,6 +21,7 @@ pub(crate) struct MemoryQueue {
 
 /// One that waits, until this is dropped.
 struct Waiter {
+    since: Instant,
     reference: String,
     pulled: Pulled,
     turn: Arc<Mutex<Turn>>,
@@ -36,7 +37,7 @@ enum Turn {
 /// Whether an extension waits for memory, or has waited.
 pub(crate) enum Waited {
     No,
-    Waits,
+    Waits { elapsed: Duration },
     Yes(Pulled, MemoryShare),
 }
 
@@ -64,7 +65,8 @@ impl MemoryQueue {
             *own.lock() = Turn::Over;
         });
         let (reference, task) = (reference.to_owned(), task.abort_handle());
-        self.waiting.lock().insert(extension.to_owned(), Waiter { reference, pulled, turn, task });
+        let waiter = Waiter { since: Instant::now(), reference, pulled, turn, task };
+        self.waiting.lock().insert(extension.to_owned(), waiter);
     }
 
     /// What `extension` waited for, if that is the bundle that it needs now.
@@ -73,7 +75,7 @@ impl MemoryQueue {
         let Some(waiter) = waiting.get(extension) else { return Waited::No };
         let is_same = waiter.reference == reference;
         if is_same && matches!(*waiter.turn.lock(), Turn::Waits) {
-            return Waited::Waits;
+            return Waited::Waits { elapsed: waiter.since.elapsed() };
         }
         let Some(waiter) = waiting.remove(extension).filter(|_| is_same) else { return Waited::No };
         let turn = std::mem::replace(&mut *waiter.turn.lock(), Turn::Over);

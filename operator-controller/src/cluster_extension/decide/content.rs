@@ -61,13 +61,13 @@ fn arrived(
 ) -> Result<Result<Loaded, Outcome>, Cause> {
     let (error, next_pull) = match requested {
         Requested::Loaded(loaded) => return Ok(Ok(loaded)),
-        Requested::Pulling(_) => {
+        Requested::Pulling { elapsed, .. } => {
             let why = format!("Pulling bundle {} from {}", bundle.name, bundle.reference);
-            return Ok(Err(Outcome::Pulling(why)));
+            return Ok(Err(Outcome::Pulling { why, elapsed }));
         }
-        Requested::Waiting => {
+        Requested::Waiting { elapsed } => {
             let why = format!("Waiting for memory to read bundle {}", bundle.name);
-            return Ok(Err(Outcome::Pulling(why)));
+            return Ok(Err(Outcome::Pulling { why, elapsed }));
         }
         Requested::Failed { error, next } => (error, next),
     };

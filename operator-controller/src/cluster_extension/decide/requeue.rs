@@ -32,7 +32,7 @@ pub(crate) fn requeue(report: &Report, now: Timestamp) -> Next {
         (_, PolicyState::Unknown(error)) => Next::Retry(error.clone()),
         (Outcome::Away { why, next_pull: Some(next) }, _) => after_pull(*next, why),
         (Outcome::Away { why, next_pull: None }, _) => Next::Retry(why.clone()),
-        (Outcome::Settled | Outcome::Created(_) | Outcome::Held(_) | Outcome::Pulling(_), _) => {
+        (Outcome::Settled | Outcome::Created(_) | Outcome::Held(_) | Outcome::Pulling { .. }, _) => {
             let pending = report.pending().and_then(|pending| pending.look_again);
             let at = report.resumes.into_iter().chain(pending).min();
             at.map_or(Next::Await, |at| Next::After(until(now, at)))
@@ -143,7 +143,7 @@ mod tests {
             ("as wanted", Report::default(), Next::Await),
             ("recorded", unsettled(resumes(ended(Outcome::Recorded))), Next::Await),
             ("policy not known", unsettled(away(Some(pull(5, true)))), Next::Retry("policy".into())),
-            ("pulling", ended(Outcome::Pulling("p".into())), Next::Await),
+            ("pulling", ended(Outcome::Pulling { why: "p".into(), elapsed: Duration::ZERO }), Next::Await),
             ("paused for a time", resumes(Report::default()), Next::After(seconds(4))),
             ("held by a policy", held(None), Next::Await),
             ("held until a time", held(Some(at(7))), Next::After(seconds(8))),

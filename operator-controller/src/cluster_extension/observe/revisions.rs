@@ -164,6 +164,13 @@ impl Revisions {
         self.active().rev().find(|r| r.succeeded())
     }
 
+    /// Whether no active revision has said yet how far it is, as in the first moments of a first one.
+    pub(crate) fn are_silent(&self) -> bool {
+        let is_silent =
+            |r: &Revision| r.set.status.as_ref().is_none_or(|status| status.conditions.is_empty());
+        self.active().all(is_silent)
+    }
+
     /// The `olm.properties` of the highest active revision, by which a platform decides about its update.
     pub(crate) fn platform_properties(&self) -> Option<&str> {
         self.active().next_back().and_then(|r| r.annotation(PROPERTIES_ANNOTATION))
@@ -273,6 +280,16 @@ mod tests {
         assert_eq!(revisions.rolling_out().iter().map(|r| r.number).collect::<Vec<_>>(), [3]);
         assert_eq!(revisions.latest_active().unwrap().number, 3);
         assert_eq!(revisions.last_number(), 3);
+    }
+
+    #[test]
+    fn only_first_revisions_are_silent() {
+        use LifecycleState::{Active, Archived};
+        let are_silent = |sets: &[ClusterObjectSet]| Revisions::read(sets.iter().cloned()).are_silent();
+        assert!(are_silent(&[]) && are_silent(&[set(1, Active, false)]));
+        assert!(are_silent(&[set(1, Archived, true), set(2, Active, false)]));
+        assert!(!are_silent(&[set(1, Active, true)]));
+        assert!(!are_silent(&[set(1, Active, true), set(2, Active, false)]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! No dry run has shown whether the API server takes them, because it would cost as much as to create them. If one is refused,
 //! those that were created beside it are deleted again, before there can be custom resources. Later attempts ask first.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use kube::api::{DeleteParams, Preconditions};
 use olm_object::ObjectKey;
@@ -41,8 +41,7 @@ impl Executor<'_> {
                     return Err(summary(index, &refused));
                 }
             }
-            let creations = crds.iter().map(|crd| self.bring(crd)).collect();
-            let mut brought = concurrently(REQUESTS, creations).await;
+            let mut brought = self.bring_largest_first(&crds).await;
             if brought.iter().any(|one| one.state.is_refusal()) {
                 let removals = brought.iter_mut().map(|one| self.take_back(one)).collect();
                 concurrently(REQUESTS, removals).await;
@@ -54,6 +53,16 @@ impl Executor<'_> {
             all.extend(brought.into_iter().map(|one| (one.key.clone(), one)));
         }
         Ok(all)
+    }
+
+    /// The largest takes the longest until it is served, and everything else waits for it.
+    async fn bring_largest_first(&self, crds: &[&Item]) -> Vec<Brought> {
+        let mut ordered: Vec<(usize, &Item)> = crds.iter().copied().enumerate().collect();
+        ordered.sort_by_key(|(_, crd)| Reverse(crd.packed_bytes()));
+        let creations = ordered.iter().map(|(at, crd)| async { (*at, self.bring(crd).await) }).collect();
+        let mut brought = concurrently(REQUESTS, creations).await;
+        brought.sort_by_key(|(at, _)| *at);
+        brought.into_iter().map(|(_, one)| one).collect()
     }
 
     /// Asks whether the API server would create a CRD that is missing, and what it has against it.

@@ -26,7 +26,7 @@ use olm_runtime::{api_text, bounded};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::facts::content_secrets::{Belonging, ContentSecrets, Data, Known, SecretContent};
+use crate::facts::content_secrets::{Belonging, ContentSecrets, Data, Known, Packed, SecretContent};
 
 /// An object of a revision with the protection that applies to it.
 #[derive(Debug, Clone)]
@@ -39,13 +39,10 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    fn new(known: Known, object: Value) -> Self {
-        Self { known, protection: CollisionProtection::default(), object: object.into(), packed: None }
-    }
-
     /// An object that lies in the revision itself.
     pub(crate) fn of(object: Value) -> Self {
-        Self::new(Known::of(&object, sha256(&object)), object)
+        let known = Known::of(&object, sha256(&object));
+        Self { known, protection: CollisionProtection::default(), object: object.into(), packed: None }
     }
 
     /// The object as it is stored.
@@ -58,10 +55,18 @@ impl Item {
         self.object.get().cloned().unwrap_or_else(|| self.unpacked())
     }
 
+    /// How large it is in its Secret, in bytes.
+    pub(crate) fn packed_bytes(&self) -> usize {
+        self.packed().map_or(0, |packed| packed.bytes.len())
+    }
+
+    fn packed(&self) -> Option<&Packed> {
+        self.packed.as_ref().and_then(|(data, key)| data.get(key))
+    }
+
     fn unpacked(&self) -> Value {
-        let packed = self.packed.as_ref().and_then(|(data, key)| data.get(key));
         // What is known was found out by unpacking these very bytes.
-        packed.and_then(|packed| unpack(&packed.bytes).ok()).unwrap_or_default()
+        self.packed().and_then(|packed| unpack(&packed.bytes).ok()).unwrap_or_default()
     }
 }
 
@@ -309,10 +314,12 @@ fn read(
     if place.namespace == system_namespace && key != digest {
         return Err(ContentError::Altered { secret, key });
     }
+    let item = |known: &Known, object: OnceLock<Value>| {
+        let stored = Some((Arc::clone(data), key.clone()));
+        Item { known: known.clone(), protection: CollisionProtection::default(), object, packed: stored }
+    };
     if let Some(known) = known {
-        let packed = Some((Arc::clone(data), key));
-        let protection = CollisionProtection::default();
-        return Ok(Item { known: known.clone(), protection, object: OnceLock::new(), packed });
+        return Ok(item(known, OnceLock::new()));
     }
     let object = unpack(&packed.bytes).map_err(|error| {
         let place = format!("key {key:?} in Secret {secret}");
@@ -327,7 +334,7 @@ fn read(
         ContentError::Unreadable { phase: phase.to_owned(), cause }
     })?;
     let known = packed.known.get_or_init(|| Known::of(&object, digest));
-    Ok(Item::new(known.clone(), object))
+    Ok(item(known, object.into()))
 }
 
 #[cfg(test)]

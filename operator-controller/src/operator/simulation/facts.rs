@@ -169,6 +169,44 @@ fn a_catalog_that_comes_is_asked_at_once() {
     });
 }
 
+/// The times of the requests for an object of a kind of ours, in milliseconds.
+fn times(log: &[String], request: &str) -> Vec<u64> {
+    let of_object = log.iter().filter(|line| line.contains(request));
+    of_object.map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect()
+}
+
+const API: &str = "/apis/olm.operatorframework.io/v1";
+
+/// One status less for each installation: it would say that a revision was made, which the revision's own state says too.
+#[test]
+fn a_first_revision_is_reported_with_what_it_says_first() {
+    runtime().block_on(async {
+        let world = World::new();
+        world.server.create(extension());
+        world.run(async || minutes(1).await).await;
+        let log = world.server.log();
+        let reported = times(&log, &format!(" PUT {API}/clusterextensions/ext/status"));
+        let said = times(&log, &format!(" PUT {API}/clusterobjectsets/ext-1/status"));
+        assert!(reported.len() == 1 && reported >= said, "at {reported:?}, the revision at {said:?}");
+    });
+}
+
+#[test]
+fn a_first_revision_that_stays_silent_is_reported_after_a_moment() {
+    runtime().block_on(async {
+        let world = World::new();
+        for _ in 0..4 {
+            world.server.refuse_once("PUT olm.operatorframework.io/v1 clusterobjectsets  ext-1", 500);
+        }
+        world.server.create(extension());
+        world.run(async || minutes(1).await).await;
+        let log = world.server.log();
+        let created = times(&log, &format!(" POST {API}/clusterobjectsets"))[0];
+        let reported = times(&log, &format!(" PUT {API}/clusterextensions/ext/status"))[0] - created;
+        assert!((500..1_000).contains(&reported), "after {reported} ms");
+    });
+}
+
 /// The requests of a log that begin with a method, for object sets themselves.
 fn of_sets<'a>(log: &'a [String], method: &str) -> Vec<&'a String> {
     let path = format!(" {method} /apis/olm.operatorframework.io/v1/clusterobjectsets ");

@@ -243,7 +243,7 @@ async fn while_paused_nothing_new_comes_and_drift_is_repaired() -> Result<()> {
     scenario.set_version("2.0.0").await?;
 
     // A time ends the pause by itself.
-    let end = Timestamp::now() + Duration::from_secs(12);
+    let end = Timestamp::now() + Duration::from_secs(30);
     annotate_pause(&scenario, json!(format!("{end:.0}"))).await?;
     says(&scenario, Ready, &["True/", &format!("{EXTENSIONS_PREFIX}paused until {end:.0}: upgrades stop")])
         .await?;

@@ -55,7 +55,7 @@ fn by_jobs(bundles: Bundles) -> (Bundles, mpsc::UnboundedReceiver<String>) {
 }
 
 fn is_pulling(requested: &Requested) -> bool {
-    matches!(requested, Requested::Pulling(_))
+    matches!(requested, Requested::Pulling { .. })
 }
 
 fn is_loaded(requested: &Requested) -> bool {
@@ -137,7 +137,7 @@ async fn a_pull_that_fails_is_told_with_the_time_of_the_next() {
 }
 
 fn is_waiting(requested: &Requested) -> bool {
-    matches!(requested, Requested::Waiting)
+    matches!(requested, Requested::Waiting { .. })
 }
 
 fn loaded(requested: Requested) -> Loaded {
@@ -208,6 +208,10 @@ async fn memory_that_is_not_taken_is_given_back() {
     assert!(is_waiting(&bundles.request_alone("gone", &one, pulled).await));
     tokio::task::yield_now().await;
     assert!(is_waiting(&bundles.request("next", &one).await));
+    let waited = Duration::from_secs(3);
+    tokio::time::advance(waited).await;
+    let again = bundles.request("next", &one).await;
+    assert!(matches!(again, Requested::Waiting { elapsed } if elapsed == waited), "since the first request");
     drop(all);
     for name in ["gone", "next"] {
         assert_eq!(ended.recv().await.as_deref(), Some(name));

@@ -1,5 +1,7 @@
 //! Every outcome of a reconcile and the conditions it leads to.
 
+use std::time::Duration;
+
 use olm_api::{
     ConditionStatus,
     ConditionType::{Ready, Reconciling, Stalled},
@@ -476,7 +478,7 @@ fn what_is_not_known_of_the_platform_changes_nothing() {
 fn a_bundle_that_is_pulled_is_reported_in_words_of_our_own() {
     let pulling = |sets: &[ClusterObjectSet]| Report {
         notes: vec!["A note.".into()],
-        ..ended(sets, Outcome::Pulling("Pulling bundle op.v1.1.0".into()))
+        ..ended(sets, Outcome::Pulling { why: "Pulling bundle op.v1.1.0".into(), elapsed: Duration::ZERO })
     };
     let first = after(&pulling(&[]));
     assert_eq!(shown(&first, Ready).unwrap(), "False/Reconciling/Pulling bundle op.v1.1.0\nA note.");
