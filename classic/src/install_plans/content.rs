@@ -150,7 +150,7 @@ impl BundleContent {
         match bundles.request(job, &pinned(&bundle.image, &bundle.digest)).await {
             Requested::Loaded(loaded) => planned(bundle, loaded).await,
             Requested::Pulling { .. } => Err(Missing::Waits(format!("Pulling {}.", bundle.image))),
-            Requested::Waiting { .. } => Err(Missing::Waits(format!("{} waits for memory.", bundle.image))),
+            Requested::Waiting(_) => Err(Missing::Waits(format!("{} waits for memory.", bundle.image))),
             Requested::Failed { error, .. } => {
                 Err(failed(error.to_string(), error.advice().unwrap_or_default()))
             }

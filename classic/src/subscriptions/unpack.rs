@@ -155,9 +155,7 @@ impl Unpacker {
                 let text = format!("pulling {}: {progress}", bundle.image);
                 Err(Missing::Waits(text, Some(PROGRESS_CHECK)))
             }
-            Requested::Waiting { .. } => {
-                Err(Missing::Waits(format!("{} waits for memory", bundle.image), None))
-            }
+            Requested::Waiting(_) => Err(Missing::Waits(format!("{} waits for memory", bundle.image), None)),
             Requested::Failed { error, next } => {
                 let again = match next {
                     Some(NextPull::Now) => None,

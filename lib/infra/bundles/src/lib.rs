@@ -159,11 +159,8 @@ pub enum Requested {
         /// How far it is, if the registry has said so.
         progress: Option<Progress>,
     },
-    /// It waits until others need less memory; the extension is reconciled again then.
-    Waiting {
-        /// For how long.
-        elapsed: Duration,
-    },
+    /// It has waited that long for others to need less memory; the extension is reconciled again when they do.
+    Waiting(Duration),
     /// It cannot be had.
     Failed {
         /// Why.
@@ -321,7 +318,7 @@ impl Bundles {
             Err(error) => return BundleError::from(PullError::from(error)).into(),
         };
         let kept = match queue.take(extension, reference) {
-            Waited::Waits { elapsed } => return Requested::Waiting { elapsed },
+            Waited::Waits(elapsed) => return Requested::Waiting(elapsed),
             Waited::Yes(pulled, memory) => self.bring(pulled, memory).await.map(Requested::Loaded),
             Waited::No => match self.source.kept(&parsed) {
                 Some(kept) => self.admit((extension, reference), kept, Need::Usual).await,
@@ -381,7 +378,7 @@ impl Bundles {
         let bytes = self.memory_for(&pulled, need)?;
         let Some(memory) = self.memory.try_share(bytes) else {
             queue.wait(extension, reference, pulled, bytes);
-            return Ok(Requested::Waiting { elapsed: Duration::ZERO });
+            return Ok(Requested::Waiting(Duration::ZERO));
         };
         self.bring(pulled, memory).await.map(Requested::Loaded)
     }

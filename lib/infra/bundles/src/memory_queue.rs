@@ -37,7 +37,7 @@ enum Turn {
 /// Whether an extension waits for memory, or has waited.
 pub(crate) enum Waited {
     No,
-    Waits { elapsed: Duration },
+    Waits(Duration),
     Yes(Pulled, MemoryShare),
 }
 
@@ -75,7 +75,7 @@ impl MemoryQueue {
         let Some(waiter) = waiting.get(extension) else { return Waited::No };
         let is_same = waiter.reference == reference;
         if is_same && matches!(*waiter.turn.lock(), Turn::Waits) {
-            return Waited::Waits { elapsed: waiter.since.elapsed() };
+            return Waited::Waits(waiter.since.elapsed());
         }
         let Some(waiter) = waiting.remove(extension).filter(|_| is_same) else { return Waited::No };
         let turn = std::mem::replace(&mut *waiter.turn.lock(), Turn::Over);

@@ -65,7 +65,7 @@ fn arrived(
             let why = format!("Pulling bundle {} from {}", bundle.name, bundle.reference);
             return Ok(Err(Outcome::Pulling { why, elapsed }));
         }
-        Requested::Waiting { elapsed } => {
+        Requested::Waiting(elapsed) => {
             let why = format!("Waiting for memory to read bundle {}", bundle.name);
             return Ok(Err(Outcome::Pulling { why, elapsed }));
         }

@@ -137,7 +137,7 @@ async fn a_pull_that_fails_is_told_with_the_time_of_the_next() {
 }
 
 fn is_waiting(requested: &Requested) -> bool {
-    matches!(requested, Requested::Waiting { .. })
+    matches!(requested, Requested::Waiting(_))
 }
 
 fn loaded(requested: Requested) -> Loaded {
@@ -211,7 +211,7 @@ async fn memory_that_is_not_taken_is_given_back() {
     let waited = Duration::from_secs(3);
     tokio::time::advance(waited).await;
     let again = bundles.request("next", &one).await;
-    assert!(matches!(again, Requested::Waiting { elapsed } if elapsed == waited), "since the first request");
+    assert!(matches!(again, Requested::Waiting(elapsed) if elapsed == waited), "since the first request");
     drop(all);
     for name in ["gone", "next"] {
         assert_eq!(ended.recv().await.as_deref(), Some(name));

@@ -1,7 +1,5 @@
 //! Every outcome of a reconcile and the conditions it leads to.
 
-use std::time::Duration;
-
 use olm_api::{
     ConditionStatus,
     ConditionType::{Ready, Reconciling, Stalled},
@@ -476,18 +474,16 @@ fn what_is_not_known_of_the_platform_changes_nothing() {
 
 #[test]
 fn a_bundle_that_is_pulled_is_reported_in_words_of_our_own() {
-    let pulling = |sets: &[ClusterObjectSet]| Report {
-        notes: vec!["A note.".into()],
-        ..ended(sets, Outcome::Pulling { why: "Pulling bundle op.v1.1.0".into(), elapsed: Duration::ZERO })
+    let pulling = |sets: &[ClusterObjectSet]| {
+        let why = "Pulling bundle op.v1.1.0".into();
+        let outcome = Outcome::Pulling { why, elapsed: std::time::Duration::ZERO };
+        Report { notes: vec!["A note.".into()], ..ended(sets, outcome) }
     };
     let first = after(&pulling(&[]));
     assert_eq!(shown(&first, Ready).unwrap(), "False/Reconciling/Pulling bundle op.v1.1.0\nA note.");
     assert_eq!(shown(&first, Reconciling).unwrap(), "True/Reconciling/Pulling bundle op.v1.1.0");
-    assert_eq!(
-        (shown(&first, Installed), shown(&first, Progressing)),
-        (None, None),
-        "upstream has no words for it"
-    );
+    let of_upstream = (shown(&first, Installed), shown(&first, Progressing));
+    assert_eq!(of_upstream, (None, None), "upstream has no words for it");
 
     let sets = [rolled_out(1, "1.0.0")];
     let mut extension = extension();
