@@ -140,7 +140,7 @@ pub const SERVICE_ACCOUNT_UID_ANNOTATION: &str = "extensions.olm.operatorframewo
 /// Annotation of a ClusterObjectSet: digest of the plan that it was made by, as `olm diff` prints it.
 pub const PLAN_DIGEST_ANNOTATION: &str = "extensions.olm.operatorframework.io/plan-digest";
 /// Annotation of a ClusterObjectSet: the kind whose objects are created before all others, and all or none of them. No dry
-/// run has shown whether the API server takes them.
+/// run has shown whether the API server takes them. Roles and bindings do not wait until they are served.
 pub const CREATED_FIRST_ANNOTATION: &str = "extensions.olm.operatorframework.io/created-first";
 /// Annotation of a ClusterObjectSet: a sentence about the permissions that its bundle has beyond those of the bundle that
 /// was installed before.

@@ -47,6 +47,11 @@ impl ObjectKey {
         self.kind == "CustomResourceDefinition" && self.group == "apiextensions.k8s.io"
     }
 
+    /// Whether the object is a role or a binding, of the cluster or of a namespace.
+    pub fn is_rbac(&self) -> bool {
+        self.group == "rbac.authorization.k8s.io"
+    }
+
     /// Whether both name the same object, whatever version it is written in.
     pub fn same_object(&self, other: &Self) -> bool {
         self.group == other.group

@@ -2,6 +2,8 @@
 //!
 //! No dry run has shown whether the API server takes them, because it would cost as much as to create them. If one is refused,
 //! those that were created beside it are deleted again, before there can be custom resources. Later attempts ask first.
+//!
+//! Until those that it took are served, the roles and bindings of the revision are created, which need none of them.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -55,6 +57,14 @@ impl Executor<'_> {
         Ok(all)
     }
 
+    /// Whether roles and bindings do not wait for this phase: it has the CRDs of a first revision, which the API server has
+    /// taken, and does not serve yet.
+    pub(super) fn is_passed(&self, phase: &LoadedPhase, outcome: &Outcome) -> bool {
+        self.crds == CrdOrder::First
+            && are_all(phase, ObjectKey::is_crd)
+            && matches!(outcome, Outcome::Incomplete { awaits_deletion: false, .. })
+    }
+
     /// The largest takes the longest until it is served, and everything else waits for it.
     async fn bring_largest_first(&self, crds: &[&Item]) -> Vec<Brought> {
         let mut ordered: Vec<(usize, &Item)> = crds.iter().copied().enumerate().collect();
@@ -97,4 +107,9 @@ impl Executor<'_> {
             crd.state = failed(key, &error);
         }
     }
+}
+
+/// Whether the objects of the phase are all of these kinds.
+pub(super) fn are_all(phase: &LoadedPhase, are: impl Fn(&ObjectKey) -> bool) -> bool {
+    phase.items.iter().all(|item| are(&item.known.key))
 }

@@ -34,6 +34,7 @@ use crate::{
 };
 
 use super::{
+    crds::are_all,
     state::{Brought, Change, State, failed, health, summary},
     target::{Target, get_since},
 };
@@ -117,15 +118,19 @@ impl<'a> Executor<'a> {
         }
     }
 
-    /// Brings the phases to their desired state, one after another, until one is not healthy. With the outcome come the
-    /// objects that were changed.
+    /// Brings the phases to their desired state, one after another, until one is not healthy. Roles and bindings do not wait
+    /// for CRDs that [are passed](Self::is_passed). With the outcome come the objects that were changed.
     pub(crate) async fn roll_out(&self, phases: &[LoadedPhase]) -> (Outcome, BTreeSet<ObjectKey>) {
         let mut changed = BTreeSet::new();
         let mut crds = match self.create_crds(phases).await {
             Ok(brought) => brought,
             Err(outcome) => return (outcome, changed),
         };
+        let mut outcome = Outcome::Complete;
         for (index, phase) in phases.iter().enumerate() {
+            if outcome != Outcome::Complete && !are_all(phase, ObjectKey::is_rbac) {
+                break;
+            }
             let mut objects = Vec::with_capacity(phase.items.len());
             objects.extend(phase.items.iter().map(|item| {
                 let brought = crds.remove(&item.known.key);
@@ -133,12 +138,13 @@ impl<'a> Executor<'a> {
             }));
             let done = concurrently(REQUESTS, objects).await;
             changed.extend(done.iter().filter(|one| one.change.is_some()).map(|one| one.key.clone()));
-            let outcome = summary(index, &done);
-            if outcome != Outcome::Complete {
-                return (outcome, changed);
+            match summary(index, &done) {
+                Outcome::Complete => {}
+                waits if self.is_passed(phase, &waits) => outcome = waits,
+                ended => return (ended, changed),
             }
         }
-        (Outcome::Complete, changed)
+        (outcome, changed)
     }
 
     /// Brings an object to its desired state.

@@ -1,6 +1,6 @@
 //! The CRDs of a first revision are created before everything else, without a dry run: all of them, or none.
 
-use olm_test::prelude::*;
+use olm_test::{bundle::crd, prelude::*};
 
 /// An operator with two CRDs, of which the second has this rule, and `small`'s ConfigMap.
 fn operator(scenario: &Scenario<'_>, version: &str, rule: &str) -> Bundle {
@@ -41,6 +41,36 @@ async fn crds_of_a_first_revision_are_created_before_everything_else_without_a_d
     ensure!(created == [CRDS, CRDS, "configmaps"], "{created:?}");
     ensure!(deleted.is_empty(), "{deleted:?}");
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_and_bindings_do_not_wait_until_crds_are_served() -> Result<()> {
+    let scenario = Scenario::shared("crdswait").await?;
+    let package = format!("{}-op", scenario.name);
+    scenario.offer(&[operator(&scenario, "1.0.0", "self != 'none'").deployment(true)]).await?;
+    // A CRD whose kind another one of its group has is taken, but not served.
+    let lights = format!("lights.{}", scenario.group());
+    let mut other = crd(&scenario.group(), "Lamp", &json!({}));
+    other["metadata"]["name"] = json!(lights);
+    other["spec"]["names"] = json!({"plural": "lights", "kind": "Lamp"});
+    scenario.crds().make(&other).await?;
+    let is_served = |crd: &CustomResourceDefinition| {
+        let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        conditions.filter(|one| one.type_ == "Established").any(|one| one.status == "True")
+    };
+    wait::eventually("the other CRD", async || Ok(scenario.crds().get(&lights).await?), is_served).await?;
+
+    scenario.create_extension(&package, json!({})).await?;
+    let lamps = format!("lamps.{}", scenario.group());
+    scenario.reports(Ready, |text| text.contains(&lamps)).await?;
+    let [_, created, _] = asked(&scenario)?;
+    let wanted = [CRDS, CRDS, "serviceaccounts", "configmaps", "clusterroles", "clusterrolebindings"];
+    ensure!(created == wanted, "{created:?}");
+    // They are the revision's, and go with it.
+    scenario.uninstall().await?;
+
+    scenario.crds().remove(&lights).await?;
+    scenario.install(&package, json!({}), "1.0.0").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
