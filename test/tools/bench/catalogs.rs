@@ -102,7 +102,7 @@ async fn ingested(subject: &Subject<'_>, name: &str, figures: &str, size: f64) -
     let pid = subject.program.process().pid();
     usage::idle(pid).await?;
     usage::reset_peak(pid)?;
-    let before = usage::cpu_seconds(pid)?;
+    let (before, written) = (usage::cpu_seconds(pid)?, usage::written(pid)?);
     let time = create_and_serve(subject, name).await?;
     let at_serving = usage::cpu_seconds(pid)?;
     let serving = Instant::now();
@@ -114,6 +114,7 @@ async fn ingested(subject: &Subject<'_>, name: &str, figures: &str, size: f64) -
     usage::idle(pid).await?;
     // Nearly all of it makes the compressed form.
     figure(&format!("{figures}-cpu-after-serving"), usage::cpu_seconds(pid)? - at_serving, "s");
+    figure(&format!("{figures}-written"), usage::written(pid)? - written, "MB");
     Ok(usage::memory(pid)?.peak)
 }
 

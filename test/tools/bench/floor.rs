@@ -50,7 +50,7 @@ const NODES: usize = 4;
 const PRIORITY_CLASS: &str = "kubevirt-cluster-critical";
 const CATALOG: &str = "floor";
 /// Installations of the one.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 
 /// What a side took.
 #[derive(Debug, Clone, Copy)]
