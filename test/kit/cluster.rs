@@ -15,6 +15,7 @@ use kube::Config;
 use kube::api::{Api, ObjectMeta};
 use kube::client::retry::RetryPolicy;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::{Condition as _, conditions::is_crd_established};
 use tokio::sync::OnceCell;
 use tower::{BoxError, retry::Retry, service_fn};
 
@@ -206,12 +207,8 @@ impl Cluster {
         for crd in &crds {
             let name = crd.metadata.name.as_deref().unwrap_or_default();
             wait::until(&format!("the CRD {name} to be served"), DEADLINE, || async {
-                let status = api.get(name).await?.status.unwrap_or_default();
-                let conditions = status.conditions.unwrap_or_default();
-                wait::check(
-                    conditions.iter().any(|one| one.type_ == "Established" && one.status == "True"),
-                    || format!("conditions {conditions:?}"),
-                )
+                let crd = api.get(name).await?;
+                wait::check(is_crd_established().matches_object(Some(&crd)), || format!("{:?}", crd.status))
             })
             .await?;
         }

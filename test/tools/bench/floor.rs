@@ -8,7 +8,10 @@
 //! which the medians count: one installation takes a second, in which a machine is seldom quiet.
 
 use futures::future::try_join_all;
-use kube::core::GroupVersionKind;
+use kube::{
+    core::GroupVersionKind,
+    runtime::wait::{Condition as _, conditions::is_crd_established},
+};
 use olm_bundle::{Bundle, MEMORY_BYTES_MAX};
 use olm_object::{ObjectKey, known_kind};
 use olm_render::{CertificateProvider, Options as Rendering, render};
@@ -188,12 +191,8 @@ impl Objects {
         let mut missing: BTreeSet<_> =
             self.crds.iter().filter_map(|crd| crd["metadata"]["name"].as_str()).map(str::to_owned).collect();
         if !missing.is_empty() {
-            let established = |crd: &CustomResourceDefinition| {
-                let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
-                conditions.into_iter().any(|one| one.type_ == "Established" && one.status == "True")
-            };
             let all = |crd: &CustomResourceDefinition, _| {
-                if established(crd) {
+                if is_crd_established().matches_object(Some(crd)) {
                     missing.remove(&crd.name_any());
                 }
                 missing.is_empty().then_some(())

@@ -22,21 +22,21 @@ pub struct Memory {
 
 /// Reads the memory of a process.
 pub fn memory(pid: u32) -> Result<Memory> {
-    let kibibytes = |name| Ok::<_, anyhow::Error>(field(pid, "status", name)? * 1024.0 / 1e6);
-    Ok(Memory { peak: kibibytes("VmHWM:")?, resident: kibibytes("VmRSS:")? })
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let megabytes = |name| anyhow::Ok(number(&status, name)? * 1024.0 / 1e6);
+    Ok(Memory { peak: megabytes("VmHWM:")?, resident: megabytes("VmRSS:")? })
 }
 
 /// What a process has written to disks so far, or will have when their cache is written, in megabytes.
 pub fn written(pid: u32) -> Result<f64> {
-    Ok(field(pid, "io", "write_bytes:")? / 1e6)
+    Ok(number(&fs::read_to_string(format!("/proc/{pid}/io"))?, "write_bytes:")? / 1e6)
 }
 
-/// The number after `name` in a file of the kernel about a process.
-fn field(pid: u32, file: &str, name: &str) -> Result<f64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/{file}"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
+/// The number after `name` in the kernel's account of a process.
+fn number(account: &str, name: &str) -> Result<f64> {
+    let line = account.lines().find_map(|line| line.strip_prefix(name));
     let value = line.and_then(|line| line.split_whitespace().next());
-    Ok(value.with_context(|| format!("no {name} in /proc/{pid}/{file}"))?.parse()?)
+    Ok(value.with_context(|| format!("no {name} in /proc"))?.parse()?)
 }
 
 /// What a process has resident when it has been idle for a while, in megabytes.

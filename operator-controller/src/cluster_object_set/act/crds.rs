@@ -57,12 +57,10 @@ impl Executor<'_> {
         Ok(all)
     }
 
-    /// Whether roles and bindings do not wait for this phase: it has the CRDs of a first revision, which the API server has
-    /// taken, and does not serve yet.
-    pub(super) fn is_passed(&self, phase: &LoadedPhase, outcome: &Outcome) -> bool {
-        self.crds == CrdOrder::First
-            && are_all(phase, ObjectKey::is_crd)
-            && matches!(outcome, Outcome::Incomplete { awaits_deletion: false, .. })
+    /// Whether roles and bindings do not wait for this phase: it has the CRDs of a first revision. They were created before, so
+    /// that the API server has taken all of them, and at most does not serve them yet.
+    pub(super) fn is_passed(&self, phase: &LoadedPhase) -> bool {
+        self.crds == CrdOrder::First && are_all(phase, ObjectKey::is_crd)
     }
 
     /// The largest takes the longest until it is served, and everything else waits for it.

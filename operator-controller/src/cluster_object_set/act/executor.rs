@@ -140,7 +140,7 @@ impl<'a> Executor<'a> {
             changed.extend(done.iter().filter(|one| one.change.is_some()).map(|one| one.key.clone()));
             match summary(index, &done) {
                 Outcome::Complete => {}
-                waits if self.is_passed(phase, &waits) => outcome = waits,
+                waits if self.is_passed(phase) => outcome = waits,
                 ended => return (ended, changed),
             }
         }

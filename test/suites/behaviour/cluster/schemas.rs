@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use futures::StreamExt;
 use kube::api::Api;
 use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::wait::{Condition as _, conditions::is_crd_established};
 use olm_crd::{Policy, Schema, Tristate};
 use olm_test::{bundle::crd_with_versions, objects::Objects, prelude::*};
 
@@ -131,10 +132,8 @@ async fn compare(client: Client, definition: &Value, seed: u64, counts: &Mutex<C
         };
     let name = created.name_any();
     wait::until("the definition to be established", DEADLINE, || async {
-        let status = crds.get(&name).await?.status.unwrap_or_default();
-        let established =
-            status.conditions.iter().flatten().any(|c| c.type_ == "Established" && c.status == "True");
-        wait::check(established, || "it is not".to_owned())
+        let crd = crds.get(&name).await?;
+        wait::check(is_crd_established().matches_object(Some(&crd)), || "it is not".to_owned())
     })
     .await?;
     let result = objects(client, definition, seed, counts).await;

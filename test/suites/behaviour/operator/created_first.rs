@@ -53,12 +53,7 @@ async fn roles_and_bindings_do_not_wait_until_crds_are_served() -> Result<()> {
     let mut other = crd(&scenario.group(), "Lamp", &json!({}));
     other["metadata"]["name"] = json!(lights);
     other["spec"]["names"] = json!({"plural": "lights", "kind": "Lamp"});
-    scenario.crds().make(&other).await?;
-    let is_served = |crd: &CustomResourceDefinition| {
-        let conditions = crd.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        conditions.filter(|one| one.type_ == "Established").any(|one| one.status == "True")
-    };
-    wait::eventually("the other CRD", async || Ok(scenario.crds().get(&lights).await?), is_served).await?;
+    scenario.world.cluster.apply_crds(vec![serde_json::from_value(other)?]).await?;
 
     scenario.create_extension(&package, json!({})).await?;
     let lamps = format!("lamps.{}", scenario.group());
